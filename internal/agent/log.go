@@ -1,0 +1,38 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Log keeps the events of one session, in order. It is the seam for
+// persistence: an event is appended before anybody sees it, and the history
+// that a model gets is read back from the events (see [History]).
+//
+// Append is called by one turn at a time. An error from it ends the turn.
+type Log interface {
+	Append(ctx context.Context, e Event) error
+	Events(ctx context.Context) ([]Event, error)
+}
+
+// MemoryLog is a Log that lasts as long as the process.
+type MemoryLog struct {
+	mu     sync.Mutex
+	events []Event
+}
+
+// Append implements [Log].
+func (l *MemoryLog) Append(_ context.Context, e Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, e)
+	return nil
+}
+
+// Events implements [Log].
+func (l *MemoryLog) Events(context.Context) ([]Event, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.events), nil
+}

@@ -1,0 +1,100 @@
+// Package sandbox runs a capability in Deno, with exactly the permissions of
+// its grant, and checks its source without running it.
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// ErrNoDeno means that no usable Deno was found. The error that wraps it says
+// where we looked and which command fetches it.
+var ErrNoDeno = errors.New("deno not found")
+
+// Grant is what one run may reach. It is complete: nothing is added to it but
+// what the runtime itself needs.
+type Grant struct {
+	// Net holds host, host:port or *.host; empty means no network.
+	Net []string
+	// Read and Write are absolute paths. nil means the workspace; protected
+	// places (see [Protected]) stay closed either way, an empty slice means none.
+	Read  []string
+	Write []string
+}
+
+// Limits bound one run. A zero field means the default.
+type Limits struct {
+	Timeout     time.Duration // default 45 s
+	OutputBytes int64         // stdout and stderr together; default 1 MiB
+	HeapMB      int           // V8 heap; default 256
+}
+
+// Job is one execution.
+type Job struct {
+	// Name is the capability's; errors name its file as Name + ".ts".
+	Name   string
+	Source []byte
+	// Args is a JSON object; empty means {}. Its bytes reach JSON.parse unchanged.
+	Args      json.RawMessage
+	Workspace string // absolute
+	Grant     Grant
+	Limits    Limits
+	// Output, if set, gets each line as it is printed, cleaned like the result.
+	// It is called from one goroutine at a time, and not after Run returned.
+	Output func(stream, line string)
+}
+
+// Outcome says how a run ended.
+type Outcome string
+
+// The outcomes of a run.
+const (
+	OK           Outcome = "ok"
+	Failed       Outcome = "failed"       // the code threw, or exited with another code than 0
+	TimedOut     Outcome = "timeout"      // Limits.Timeout
+	OutputCapped Outcome = "output_limit" // Limits.OutputBytes
+	OutOfMemory  Outcome = "memory_limit" // Limits.HeapMB
+	Cancelled    Outcome = "cancelled"    // the context ended
+	Crashed      Outcome = "crashed"      // Deno itself died or never started the code
+)
+
+// Result is what a run left behind. All texts are valid UTF-8 without NUL and
+// without colour codes or temporary paths.
+type Result struct {
+	Outcome Outcome `json:"outcome"`
+	// Text is the answer by the rules of a result: the returned value (a string
+	// as it is, anything else as JSON), else trimmed stdout, else "(no output)".
+	// After a failure it tells what was printed, the error with the author's own
+	// line numbers, and, after a kill, that effects already made may remain. It
+	// is never blank.
+	Text string `json:"text"`
+	// Value is what the default export returned, nil when it returned nothing.
+	Value  json.RawMessage `json:"value,omitempty"`
+	Stdout string          `json:"stdout,omitempty"`
+	Stderr string          `json:"stderr,omitempty"`
+	// Error is the failure alone.
+	Error    string `json:"error,omitempty"`
+	ExitCode int    `json:"exit_code"`
+	// DroppedBytes counts output beyond the cap that was seen before the kill.
+	DroppedBytes int64         `json:"dropped_bytes,omitempty"`
+	Duration     time.Duration `json:"duration_ns"`
+}
+
+// Import is one module that a source names.
+type Import struct {
+	Specifier string
+	Line      int // from 1
+	Column    int // from 1
+	Dynamic   bool
+	TypeOnly  bool
+}
+
+// Diagnostic is a complaint about a source at a place in it. Line and Column
+// count from 1, and are 0 when the complaint has no place.
+type Diagnostic struct {
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message"`
+}
