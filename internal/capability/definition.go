@@ -26,9 +26,9 @@ type Definition struct {
 // Permissions is what a capability declares that it needs. Omitted Read or
 // Write (nil) mean the workspace minus protected paths; omitted Net means none.
 type Permissions struct {
-	Net     []string        `json:"net,omitempty"`
-	Read    []string        `json:"read,omitempty"`
-	Write   []string        `json:"write,omitempty"`
+	Net     []string        `json:"net,omitzero"`
+	Read    []string        `json:"read,omitzero"`
+	Write   []string        `json:"write,omitzero"`
 	Secrets []string        `json:"secrets,omitempty"`
 	Limits  json.RawMessage `json:"limits,omitempty"`
 }
