@@ -39,7 +39,9 @@ type Event struct {
 	// Message is the user's (TurnStarted) or the assistant's (AssistantMessage).
 	Message *Message `json:"message,omitempty"`
 	// Call is of ToolCallStarted. CallID and Tool name it in the later two.
+	// Note says what stands out about the call.
 	Call   *Call  `json:"call,omitempty"`
+	Note   string `json:"note,omitempty"`
 	CallID string `json:"call_id,omitempty"`
 	Tool   string `json:"tool,omitempty"`
 

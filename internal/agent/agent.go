@@ -1,0 +1,111 @@
+// Package agent is the turn: a history in, a stream of events out. It owns the
+// step loop, its bounds, the three tools and the system prompt, and knows no
+// provider, no protocol and no terminal.
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Tool is something that a model can call.
+//
+// Call gets an input that is valid against the spec's schema. It never panics
+// the turn (a panic becomes a failed result), returns soon after ctx ends, and
+// does not use report after it returned. report may be called from any
+// goroutine.
+type Tool interface {
+	Spec() ToolSpec
+	Call(ctx context.Context, input json.RawMessage, report func(Progress)) Result
+}
+
+// Limits bound a turn. A zero field means the default, or no limit where there
+// is none.
+type Limits struct {
+	MaxTurns int           // model calls of a turn; default 100
+	Timeout  time.Duration // wall clock of a turn; no default
+}
+
+const (
+	defaultMaxTurns = 100
+	// maxIdenticalCalls is how many calls with the same tool and input in a row
+	// end a turn as a loop.
+	maxIdenticalCalls = 8
+)
+
+// errTurnTimeout is the cause of a turn's context that ran out of time.
+var errTurnTimeout = errors.New("the turn ran out of time")
+
+// Agent runs turns. Its fields are set once; it is safe for concurrent use by
+// turns of different sessions.
+type Agent struct {
+	model  Model
+	system string
+	tools  map[string]boundTool
+	specs  []ToolSpec
+	limits Limits
+}
+
+// New makes an agent. It fails when a tool's schema does not compile.
+func New(model Model, system string, tools []Tool, limits Limits) (*Agent, error) {
+	a := &Agent{model: model, system: system, tools: make(map[string]boundTool, len(tools)), limits: limits}
+	if a.limits.MaxTurns <= 0 {
+		a.limits.MaxTurns = defaultMaxTurns
+	}
+	for _, tool := range tools {
+		bound, err := bind(tool)
+		if err != nil {
+			return nil, err
+		}
+		a.tools[bound.spec.Name] = bound
+		a.specs = append(a.specs, bound.spec)
+	}
+	return a, nil
+}
+
+// Session is a conversation as the agent sees it. One turn at a time may use it.
+type Session struct {
+	ID  string
+	Log Log
+}
+
+// Run plays one turn: it appends content to the session and lets the model
+// work until it is done. The events are the session's next ones; each is in the
+// log before it is yielded. The last one, and only that, is TurnFinished; it
+// comes whatever happens, and within a second when ctx ends. A consumer that
+// stops early cancels the turn, which is then logged as cancelled.
+func (a *Agent) Run(ctx context.Context, s Session, content []Block) iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		if a.limits.Timeout > 0 {
+			ctx, cancel = context.WithTimeoutCause(ctx, a.limits.Timeout, errTurnTimeout)
+			defer cancel()
+		}
+		t := &turn{agent: a, session: s, yield: yield, cancel: cancel, started: time.Now()}
+		t.run(ctx, content)
+	}
+}
+
+// errorInfo describes err for events.
+func errorInfo(err error) *ErrorInfo {
+	var m *ModelError
+	if errors.As(err, &m) {
+		return &ErrorInfo{Kind: string(m.Kind), Message: m.Message, Hint: m.Hint}
+	}
+	var l *logError
+	if errors.As(err, &l) {
+		return &ErrorInfo{Kind: "store", Message: l.Error(), Hint: "check the disk and the permissions of the Tendril folder"}
+	}
+	return &ErrorInfo{Kind: "internal", Message: err.Error()}
+}
+
+// logError is a failure to keep an event.
+type logError struct{ err error }
+
+func (e *logError) Error() string { return fmt.Sprintf("the session could not be saved: %v", e.err) }
+func (e *logError) Unwrap() error { return e.err }

@@ -1,0 +1,196 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tendril-agent/tendril/internal/schema"
+)
+
+// The names of the three tools.
+const (
+	ListTool     = "listCapabilities"
+	RegisterTool = "registerCapability"
+	ExecuteTool  = "execute"
+)
+
+// boundTool is a tool with what is needed to check its input.
+type boundTool struct {
+	Tool
+	spec    ToolSpec
+	schema  *schema.Schema
+	fields  []string
+	objects map[string]bool // those of fields whose type is object
+}
+
+func bind(tool Tool) (boundTool, error) {
+	spec := tool.Spec()
+	compiled, err := schema.Compile(spec.Schema)
+	if err != nil {
+		return boundTool{}, fmt.Errorf("tool %s: %w", spec.Name, err)
+	}
+	var object struct {
+		Properties map[string]struct {
+			Type string `json:"type"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(spec.Schema, &object); err != nil {
+		return boundTool{}, fmt.Errorf("tool %s: %w", spec.Name, err)
+	}
+	bound := boundTool{Tool: tool, spec: spec, schema: compiled, objects: make(map[string]bool)}
+	for name, property := range object.Properties {
+		bound.fields = append(bound.fields, name)
+		bound.objects[name] = property.Type == "object"
+	}
+	slices.Sort(bound.fields)
+	return bound, nil
+}
+
+// input returns the input of a call as the tool takes it, or says what is wrong
+// with it, before anything happens.
+func (b boundTool) input(call *Call) (json.RawMessage, error) {
+	if call.Malformed != "" {
+		return nil, fmt.Errorf("the arguments of %s were not a valid JSON object, so nothing was run; send the call again with valid JSON. Received: %s", b.spec.Name, call.Malformed)
+	}
+	if unknown := schema.UnknownKeys(call.Input, b.fields...); len(unknown) > 0 {
+		return nil, fmt.Errorf("%s does not take %s; its fields are spelled exactly: %s", b.spec.Name, quoted(unknown), quoted(b.fields))
+	}
+	input := b.unwrap(call.Input)
+	if err := b.schema.Validate("input", input); err != nil {
+		return nil, fmt.Errorf("%s was not run: %w", b.spec.Name, err)
+	}
+	return input, nil
+}
+
+// unwrap takes an object that came as a JSON string for the object, and leaves
+// out one that came as null or as a blank string: models send both.
+func (b boundTool) unwrap(input json.RawMessage) json.RawMessage {
+	var values map[string]json.RawMessage
+	if json.Unmarshal(input, &values) != nil || values == nil {
+		return input
+	}
+	for name, value := range values {
+		if !b.objects[name] {
+			continue
+		}
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			continue
+		}
+		switch text = strings.TrimSpace(text); {
+		case text == "":
+			delete(values, name)
+		case strings.HasPrefix(text, "{") && json.Valid([]byte(text)):
+			values[name] = json.RawMessage(text)
+		}
+	}
+	out, err := json.Marshal(values)
+	if err != nil {
+		return input
+	}
+	return out
+}
+
+// runCall runs one call, shows it, and gives it its one result.
+func (t *turn) runCall(ctx context.Context, call *Call) {
+	started := time.Now()
+	t.emit(Event{Type: ToolCallStarted, Call: call, CallID: call.ID, Tool: call.Name, Note: t.observe(call)})
+	result := t.call(ctx, call)
+	t.emit(Event{
+		Type: ToolCallFinished, CallID: call.ID, Tool: call.Name, Result: &result,
+		DurationMS: time.Since(started).Milliseconds(),
+	})
+}
+
+// observe notes a departure from the order that the system prompt asks for.
+func (t *turn) observe(call *Call) string {
+	if call.Name == ExecuteTool && !t.listed {
+		return "execute before any listing in this session"
+	}
+	return ""
+}
+
+func (t *turn) call(ctx context.Context, call *Call) Result {
+	tool, ok := t.agent.tools[call.Name]
+	if !ok {
+		return failed(fmt.Sprintf("unknown tool %q; the tools are %s", bounded(call.Name, 100), quoted(t.toolNames())))
+	}
+	input, err := tool.input(call)
+	if err != nil {
+		return failed(err.Error())
+	}
+	return t.supervise(ctx, call, tool, input)
+}
+
+// supervise runs tool in a goroutine of its own and shows its progress from
+// ours. It returns when the tool did.
+func (t *turn) supervise(ctx context.Context, call *Call, tool boundTool, input json.RawMessage) Result {
+	progress := make(chan Progress)
+	returned := make(chan struct{})
+	report := func(p Progress) {
+		select {
+		case progress <- p:
+		case <-returned:
+		}
+	}
+	var result Result
+	go func() {
+		defer close(returned)
+		result = safely(ctx, tool, input, report)
+	}()
+	for {
+		select {
+		case p := <-progress:
+			t.emit(Event{Type: ToolCallProgress, CallID: call.ID, Tool: call.Name, Progress: &p})
+		case <-returned:
+			return result
+		}
+	}
+}
+
+// safely turns a panic of a tool into a failed result. The stack goes to the
+// result's detail, for a bug report, and not to the model.
+func safely(ctx context.Context, tool boundTool, input json.RawMessage, report func(Progress)) (result Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			result = failed(fmt.Sprintf("%s failed inside Tendril; this is a bug of ours, and other calls still work", tool.spec.Name))
+			result.Detail, _ = json.Marshal(map[string]string{"panic": fmt.Sprint(p), "stack": string(debug.Stack())})
+		}
+	}()
+	result = tool.Call(ctx, input, report)
+	if strings.TrimSpace(result.Text) == "" {
+		result.Text = "(no output)"
+	}
+	return result
+}
+
+func (t *turn) toolNames() []string {
+	var names []string
+	for _, spec := range t.agent.specs {
+		names = append(names, spec.Name)
+	}
+	return names
+}
+
+func failed(text string) Result { return Result{Status: Failed, Text: text} }
+
+func quoted(names []string) string {
+	list := make([]string, len(names))
+	for i, n := range names {
+		list[i] = fmt.Sprintf("%q", bounded(n, 100))
+	}
+	return strings.Join(list, ", ")
+}
+
+// bounded cuts s to about n bytes at a character's border.
+func bounded(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}

@@ -1,0 +1,122 @@
+package agent
+
+import "strings"
+
+// Texts that stand in a history for what never came.
+const (
+	interruptedResult = "interrupted: this call did not finish, and effects it already made may remain; it was not run again"
+	skippedResult     = "not run: the turn ended before this call"
+)
+
+// History folds the events of a session into the messages that a model gets
+// next. Whatever happened (a cancel, a crash, a failed reply), the outcome is a
+// valid conversation: every call has exactly one result, results follow their
+// calls in call order, nothing is empty.
+func History(events []Event) []Message {
+	var f folder
+	for _, e := range events {
+		f.add(e)
+	}
+	f.closeReply()
+	f.closeCalls()
+	return f.messages
+}
+
+// folder is the state of [History].
+type folder struct {
+	messages []Message
+	model    string
+	partial  strings.Builder // text shown since the last whole reply
+	open     []*Call         // calls of the last reply
+	results  map[string]Block
+}
+
+func (f *folder) add(e Event) {
+	switch e.Type {
+	case TurnStarted:
+		f.closeReply()
+		f.closeCalls()
+		f.model = e.Model
+		if e.Message != nil {
+			f.append(*e.Message)
+		}
+	case TextDelta:
+		f.closeCalls()
+		f.partial.WriteString(e.Text)
+	case AssistantMessage:
+		f.partial.Reset()
+		f.closeCalls()
+		if e.Message != nil {
+			f.reply(*e.Message)
+		}
+	case ToolCallFinished:
+		if e.Result != nil && f.results != nil {
+			f.results[e.CallID] = resultBlock(e.CallID, *e.Result)
+		}
+	case TurnFinished:
+		f.closeReply()
+		f.closeCalls()
+	}
+}
+
+func (f *folder) reply(m Message) {
+	f.append(m)
+	for _, b := range m.Blocks {
+		if b.Type == BlockCall {
+			f.open = append(f.open, b.Call)
+		}
+	}
+	f.results = make(map[string]Block, len(f.open))
+}
+
+// closeReply keeps the text of a reply that was shown but never completed.
+func (f *folder) closeReply() {
+	text := f.partial.String()
+	f.partial.Reset()
+	if strings.TrimSpace(text) != "" {
+		f.closeCalls()
+		f.append(Message{Role: RoleAssistant, Model: f.model, Blocks: []Block{Text(text)}})
+	}
+}
+
+// closeCalls writes the results of the last reply's calls, in call order.
+func (f *folder) closeCalls() {
+	if len(f.open) == 0 {
+		return
+	}
+	m := Message{Role: RoleTool}
+	for _, call := range f.open {
+		block, ok := f.results[call.ID]
+		if !ok {
+			block = resultBlock(call.ID, Result{Status: Failed, Text: interruptedResult})
+		}
+		m.Blocks = append(m.Blocks, block)
+	}
+	f.open, f.results = nil, nil
+	f.append(m)
+}
+
+// append adds m without its blank text; a message that has nothing else is left
+// out.
+func (f *folder) append(m Message) {
+	blocks := make([]Block, 0, len(m.Blocks))
+	for _, b := range m.Blocks {
+		if b.Type == BlockText && strings.TrimSpace(b.Text) == "" {
+			continue
+		}
+		blocks = append(blocks, b)
+	}
+	if len(blocks) == 0 {
+		return
+	}
+	m.Blocks = blocks
+	f.messages = append(f.messages, m)
+}
+
+func resultBlock(callID string, r Result) Block {
+	text := r.Text
+	if strings.TrimSpace(text) == "" {
+		text = "(no output)"
+	}
+	return Block{Type: BlockResult, CallID: callID, Text: text, IsError: r.Status == Failed}
+}

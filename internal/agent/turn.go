@@ -1,0 +1,243 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+)
+
+// turn is the state of one running turn. It is used by one goroutine.
+type turn struct {
+	agent   *Agent
+	session Session
+	yield   func(Event) bool
+	cancel  context.CancelFunc
+	started time.Time
+
+	number  int
+	seq     int64
+	stopped bool  // the consumer went away
+	failure error // the log failed
+
+	past    []Event         // the session's events, this turn's included, deltas excepted
+	callIDs map[string]bool // all that the session has used
+	listed  bool            // the session has seen a listing
+	usage   Usage
+	steps   int
+	recent  repetition
+}
+
+// run plays the turn from its first event to its terminal one.
+func (t *turn) run(ctx context.Context, content []Block) {
+	if err := t.load(ctx); err != nil {
+		t.finish(StopError, err)
+		return
+	}
+	t.emit(Event{Type: TurnStarted, Model: t.agent.model.Name(), Message: &Message{Role: RoleUser, Blocks: content}})
+	if !hasText(content) {
+		t.finish(StopError, errors.New("the prompt is empty; write what you want to be done"))
+		return
+	}
+	for {
+		stop, err := t.step(ctx)
+		if stop != "" {
+			t.finish(stop, err)
+			return
+		}
+	}
+}
+
+// load reads the session's past.
+func (t *turn) load(ctx context.Context) error {
+	events, err := t.session.Log.Events(ctx)
+	if err != nil {
+		return &logError{err}
+	}
+	t.callIDs = make(map[string]bool)
+	t.number = 1
+	for _, e := range events {
+		t.seq = max(t.seq, e.Seq)
+		t.number = max(t.number, e.Turn+1)
+		t.remember(e)
+	}
+	t.past = events
+	return nil
+}
+
+// remember keeps what later steps need to know of an event.
+func (t *turn) remember(e Event) {
+	if e.Type == AssistantMessage && e.Message != nil {
+		for _, b := range e.Message.Blocks {
+			if b.Type == BlockCall {
+				t.callIDs[b.Call.ID] = true
+			}
+		}
+	}
+	if e.Type == ToolCallFinished && e.Tool == ListTool && e.Result.Status == Completed {
+		t.listed = true
+	}
+}
+
+// step asks the model once and runs the calls of its reply. It returns a stop
+// reason when the turn is over.
+func (t *turn) step(ctx context.Context) (StopReason, error) {
+	if stop := t.interrupted(ctx); stop != "" {
+		return stop, t.failure
+	}
+	if t.steps >= t.agent.limits.MaxTurns {
+		return StopMaxTurns, nil
+	}
+	reply, err := t.ask(ctx)
+	t.keep(reply)
+	if stop := t.interrupted(ctx); stop != "" {
+		t.skip(reply.calls)
+		return stop, t.failure
+	}
+	if err != nil {
+		t.skip(reply.calls)
+		return StopError, err
+	}
+	switch {
+	case reply.finish == FinishMaxTokens:
+		t.skip(reply.calls)
+		return StopMaxTokens, nil
+	case reply.finish == FinishRefusal:
+		t.skip(reply.calls)
+		return StopRefusal, nil
+	case len(reply.calls) == 0:
+		return StopEndTurn, nil
+	}
+	return t.runCalls(ctx, reply.calls)
+}
+
+// interrupted says why the turn cannot go on, if so.
+func (t *turn) interrupted(ctx context.Context) StopReason {
+	switch {
+	case t.failure != nil:
+		return StopError
+	case context.Cause(ctx) == errTurnTimeout:
+		return StopTimeout
+	case ctx.Err() != nil || t.stopped:
+		return StopCancelled
+	}
+	return ""
+}
+
+// keep emits the reply, as far as it came, and its usage.
+func (t *turn) keep(r reply) {
+	if len(r.blocks) > 0 {
+		t.emit(Event{Type: AssistantMessage, Message: &Message{Role: RoleAssistant, Model: t.agent.model.Name(), Blocks: r.blocks}})
+	}
+	if r.usage != (Usage{}) {
+		t.usage = t.usage.Add(r.usage)
+		t.emit(Event{Type: UsageReported, Usage: &r.usage})
+	}
+}
+
+// runCalls runs the calls of one reply in their order. Every one of them gets
+// its result, also when the turn ends in between.
+func (t *turn) runCalls(ctx context.Context, calls []*Call) (StopReason, error) {
+	for i, call := range calls {
+		t.runCall(ctx, call)
+		if stop := t.interrupted(ctx); stop != "" {
+			t.skip(calls[i+1:])
+			return stop, t.failure
+		}
+		if t.recent.count(call) >= maxIdenticalCalls {
+			t.skip(calls[i+1:])
+			return StopLoop, nil
+		}
+	}
+	return "", nil
+}
+
+// skip answers calls that will not run.
+func (t *turn) skip(calls []*Call) {
+	for _, call := range calls {
+		t.emit(Event{Type: ToolCallStarted, Call: call, CallID: call.ID, Tool: call.Name})
+		t.emit(Event{Type: ToolCallFinished, CallID: call.ID, Tool: call.Name, Result: &Result{Status: Failed, Text: skippedResult}})
+	}
+}
+
+// finish emits the terminal event.
+func (t *turn) finish(stop StopReason, err error) {
+	e := Event{
+		Type: TurnFinished, Stop: stop, Usage: &t.usage, ModelCalls: t.steps,
+		DurationMS: time.Since(t.started).Milliseconds(),
+	}
+	if err != nil {
+		e.Error = errorInfo(err)
+	}
+	t.emit(e)
+}
+
+// emit stores e and shows it. Storing does not depend on the turn's context: a
+// cancelled turn is stored as such.
+func (t *turn) emit(e Event) {
+	t.seq++
+	e.Seq, e.Time, e.Session, e.Turn = t.seq, time.Now().UTC(), t.session.ID, t.number
+	if err := t.session.Log.Append(context.Background(), e); err != nil && t.failure == nil {
+		t.failure = &logError{err}
+		t.cancel()
+	}
+	if e.Type != TextDelta && e.Type != ReasoningDelta && e.Type != ToolCallProgress {
+		t.past = append(t.past, e)
+		t.remember(e)
+	}
+	if !t.stopped && !t.yield(e) {
+		t.stopped = true
+		t.cancel()
+	}
+}
+
+// newCallID makes id unique in the session: history and providers need that,
+// and some servers send "", or the same one for each call.
+func (t *turn) newCallID(id string) string {
+	if id == "" || t.callIDs[id] {
+		id = "call_" + strings.ToLower(rand.Text())
+	}
+	t.callIDs[id] = true
+	return id
+}
+
+// repetition counts how often the same call came in a row.
+type repetition struct {
+	last string
+	n    int
+}
+
+func (r *repetition) count(c *Call) int {
+	key := c.Name + "\x00" + canonical(c.Input) + "\x00" + c.Malformed
+	if key != r.last {
+		r.last, r.n = key, 0
+	}
+	r.n++
+	return r.n
+}
+
+// canonical makes inputs comparable that differ only in layout or key order.
+func canonical(raw json.RawMessage) string {
+	var value any
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.UseNumber()
+	if d.Decode(&value) != nil {
+		return string(raw)
+	}
+	out, err := json.Marshal(value)
+	if err != nil {
+		return string(raw)
+	}
+	return string(out)
+}
+
+func hasText(blocks []Block) bool {
+	for _, b := range blocks {
+		if b.Type == BlockText && strings.TrimSpace(b.Text) != "" {
+			return true
+		}
+	}
+	return false
+}
