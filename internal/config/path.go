@@ -1,0 +1,64 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// childPath writes the path of a member: keys with dots between them, where a
+// key that has a dot of its own is quoted, as in model.prices."gpt-5.1".input.
+func childPath(path, key string) string {
+	if key == "" || strings.ContainsAny(key, ".\"") {
+		key = string(quote(key))
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// joinPath writes the path of keys.
+func joinPath(keys []string) string {
+	path := ""
+	for _, key := range keys {
+		path = childPath(path, key)
+	}
+	return path
+}
+
+// splitPath reads what joinPath writes.
+func splitPath(path string) ([]string, error) {
+	var keys []string
+	for rest := path; ; {
+		key, n, err := firstKey(rest)
+		if err != nil {
+			return nil, failf("%q is no setting: %w; it looks like agent.maxTurns or model.prices.\"gpt-5.1\".input", path, err)
+		}
+		keys = append(keys, key)
+		if n == len(rest) {
+			return keys, nil
+		}
+		rest = rest[n+1:] // the dot
+	}
+}
+
+// firstKey returns the first key of a path and the bytes that it takes.
+func firstKey(path string) (key string, n int, err error) {
+	if !strings.HasPrefix(path, `"`) {
+		key, _, _ = strings.Cut(path, ".")
+		if key == "" || strings.Contains(key, `"`) {
+			return "", 0, fmt.Errorf("it has an empty or half quoted part")
+		}
+		return key, len(key), nil
+	}
+	dec := json.NewDecoder(strings.NewReader(path))
+	if err := dec.Decode(&key); err != nil {
+		return "", 0, fmt.Errorf("it has a half quoted part")
+	}
+	n = int(dec.InputOffset())
+	if n < len(path) && path[n] != '.' {
+		return "", 0, fmt.Errorf("a quoted part must be followed by a dot")
+	}
+	return key, n, nil
+}
