@@ -1,0 +1,120 @@
+// The main module of every run. It imports the capability by a computed URL,
+// since only then does Deno check what the capability's module graph reads, and
+// reports the returned value in a frame that starts with a nonce.
+//
+// Stdin holds "<nonce>\n<job as JSON>". The nonce stays in bytes, not in a
+// string, and all that is used after the import is taken before it: a
+// capability may replace any global and any prototype.
+
+type Job = { url: string; workspace: string; tmp: string; softMs: number; args: unknown };
+type Context = { workspace: string; tmp: string; signal: AbortSignal };
+
+const Bytes = Uint8Array;
+const { apply } = Reflect;
+const { parse, stringify } = JSON;
+const exit = Deno.exit;
+const encoder = new TextEncoder();
+const encode = encoder.encode;
+const stdout = Deno.stdout;
+const stderr = Deno.stderr;
+const writeOut = stdout.writeSync;
+const writeErr = stderr.writeSync;
+const typedArray = Object.getPrototypeOf(Bytes.prototype);
+const bufferOf = Object.getOwnPropertyDescriptor(typedArray, "buffer")!.get!;
+const lengthOf = Object.getOwnPropertyDescriptor(typedArray, "length")!.get!;
+const offsetOf = Object.getOwnPropertyDescriptor(typedArray, "byteOffset")!.get!;
+const setBytes = typedArray.set;
+
+const [nonce, job] = readJob();
+
+function readJob(): [Uint8Array, Job] {
+  let bytes = new Bytes(65536);
+  let size = 0;
+  for (let n; (n = Deno.stdin.readSync(bytes.subarray(size))) !== null;) {
+    size += n;
+    if (size === bytes.length) {
+      const grown = new Bytes(size * 2);
+      grown.set(bytes);
+      bytes = grown;
+    }
+  }
+  const end = bytes.indexOf(10);
+  return [bytes.slice(0, end), parse(new TextDecoder().decode(bytes.subarray(end + 1, size)))];
+}
+
+/** Writes "\x1e<nonce><kind><text>\n"; Go's `frame` reads it. */
+function frame(write: typeof writeOut, to: unknown, kind: string, text: string): void {
+  const tail = apply(encode, encoder, [kind + text + "\n"]) as Uint8Array;
+  const size = apply(lengthOf, nonce, []) as number;
+  const bytes = new Bytes(1 + size + (apply(lengthOf, tail, []) as number));
+  bytes[0] = 0x1e;
+  apply(setBytes, bytes, [nonce, 1]);
+  apply(setBytes, bytes, [tail, 1 + size]);
+  writeAll(write, to, bytes);
+}
+
+function writeAll(write: typeof writeOut, to: unknown, bytes: Uint8Array): void {
+  const buffer = apply(bufferOf, bytes, []);
+  const start = apply(offsetOf, bytes, []) as number;
+  const size = apply(lengthOf, bytes, []) as number;
+  for (let n = 0; n < size;) {
+    n += apply(write, to, [new Bytes(buffer, start + n, size - n)]) as number;
+  }
+}
+
+/** Ends the run with a failure that is not an error of the capability's code. */
+function fail(message: string): never {
+  frame(writeErr, stderr, "E", "");
+  writeAll(writeErr, stderr, apply(encode, encoder, [message + "\n"]) as Uint8Array);
+  exit(1);
+}
+
+function report(value: unknown): void {
+  let text: string | undefined;
+  try {
+    text = stringify(value);
+  } catch (error) {
+    fail("the returned value cannot be written as JSON: " + String(error));
+  }
+  frame(writeOut, stdout, "V", text ?? "");
+}
+
+/**
+ * A signal that aborts when a run of that age should come to its end. Made on
+ * demand: the first touch of timers costs Deno about 10 ms.
+ */
+function abortAt(ageMs: number): AbortSignal {
+  const controller = new AbortController();
+  Deno.unrefTimer(setTimeout(() => controller.abort(), ageMs - performance.now()));
+  return controller.signal;
+}
+
+function define(name: string, value: unknown): void {
+  Object.defineProperty(globalThis, name, {
+    value,
+    writable: true,
+    configurable: true,
+    enumerable: false,
+  });
+}
+
+define("args", job.args);
+define("__workspace", job.workspace);
+let signal: AbortSignal | undefined;
+const context: Context = {
+  workspace: job.workspace,
+  tmp: job.tmp,
+  get signal() {
+    return signal ??= abortAt(job.softMs);
+  },
+};
+const given = job.args;
+frame(writeOut, stdout, "S", "");
+
+try {
+  const main = (await import(job.url)).default;
+  if (typeof main === "function") report(await apply(main, undefined, [given, context]));
+} catch (error) {
+  frame(writeErr, stderr, "E", "");
+  throw error;
+}

@@ -1,0 +1,49 @@
+package sandbox
+
+import (
+	"regexp"
+	"strings"
+)
+
+const neverResolved = "Top-level await promise never resolved"
+
+var (
+	framePattern = regexp.MustCompile(`^\s+at `)
+	caretPattern = regexp.MustCompile(`^\s*[\^~]+\s*$`)
+	grantPattern = regexp.MustCompile(`, run again with the --allow-\w+ flag`)
+)
+
+// authorError turns Deno's report of an error, with the paths of the stage
+// hidden already, into what the author of the capability needs: the message,
+// the line of the source, and the calls in it.
+func authorError(report string) string {
+	if strings.Contains(report, "error: "+neverResolved) {
+		return neverResolved + ": it waits for something that can no longer happen, such as a promise that nobody resolves"
+	}
+	var lines []string
+	for line := range strings.Lines(strings.TrimSpace(report)) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case framePattern.MatchString(line) && strings.Contains(line, "tendril:bootstrap"):
+			lines = dropExcerpt(lines)
+		case framePattern.MatchString(line) && (strings.Contains(line, "(ext:") || strings.Contains(line, "at ext:")):
+			// a call inside of Deno
+		default:
+			lines = append(lines, line)
+		}
+	}
+	text := strings.Join(lines, "\n")
+	for _, prefix := range []string{"error: ", "Uncaught ", "(in promise) "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return grantPattern.ReplaceAllString(text, " (not among the permissions of this capability)")
+}
+
+// dropExcerpt takes away the line of source and the caret under it that belong
+// to a call which is not shown.
+func dropExcerpt(lines []string) []string {
+	if n := len(lines); n >= 3 && caretPattern.MatchString(lines[n-1]) {
+		return lines[:n-2]
+	}
+	return lines
+}

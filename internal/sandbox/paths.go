@@ -1,0 +1,87 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+)
+
+// expressible says whether a path can stand in one of Deno's permission flags.
+func expressible(path string) error {
+	switch {
+	case !filepath.IsAbs(path):
+		return fmt.Errorf("the path %q is not absolute", path)
+	case strings.Contains(path, ","):
+		return fmt.Errorf("the path %q has a comma in it, which separates paths in deno's permission flags; rename the folder", path)
+	case strings.Contains(path, "\x00"), !utf8.ValidString(path):
+		return fmt.Errorf("the path %q has characters that deno cannot be given; rename the folder", path)
+	}
+	return nil
+}
+
+// realPath resolves the links of an absolute path. Its end need not exist.
+func realPath(path string) (string, error) {
+	path = filepath.Clean(path)
+	real, err := filepath.EvalSymlinks(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return real, err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return "", fmt.Errorf("%s is a link that leads nowhere", path)
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return "", err
+	}
+	if parent, err = realPath(parent); err != nil {
+		return "", err
+	}
+	return filepath.Join(parent, filepath.Base(path)), nil
+}
+
+// within says whether path is root or lies below it. Both are clean.
+func within(path, root string) bool {
+	rel, err := filepath.Rel(root, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+func withinAny(path string, roots []string) bool {
+	for _, root := range roots {
+		if within(path, root) {
+			return true
+		}
+	}
+	return false
+}
+
+// Protected returns the places in a workspace that a capability can neither
+// read nor write, and those that it cannot write: version control, files with
+// credentials, and what configures Deno and npm; for writing the registry too.
+// Deno's flags take exact paths only, so these are names at the top of the
+// workspace, whether they exist or not, and each ".env…" that is there now.
+func Protected(workspace string) (read, write []string) {
+	names := []string{
+		".git", ".env", ".env.local", ".npmrc",
+		"deno.json", "deno.jsonc", "deno.lock", "jsr.json", "jsr.jsonc",
+		"package.json", "package-lock.json", "npm-shrinkwrap.json",
+	}
+	seen := make(map[string]bool, len(names))
+	for _, name := range names {
+		seen[name] = true
+	}
+	entries, _ := os.ReadDir(workspace) // what cannot be listed holds no more names
+	for _, entry := range entries {
+		if name := entry.Name(); strings.HasPrefix(strings.ToLower(name), ".env") && !seen[name] {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		read = append(read, filepath.Join(workspace, name))
+	}
+	write = append(write, read...)
+	return read, append(write, filepath.Join(workspace, "tools"))
+}

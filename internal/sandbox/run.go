@@ -1,0 +1,163 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"time"
+)
+
+// The limits of a run where [Limits] has a zero.
+const (
+	defaultTimeout = 45 * time.Second
+	defaultOutput  = 1 << 20
+	defaultHeapMB  = 256
+)
+
+// grace is how long a capability may go on after its default export returned:
+// a server that was not closed or a forgotten timer does not cost the value.
+const grace = time.Second
+
+// Runner runs capabilities, each in a Deno of its own. It has no state: any
+// number of runs may go on at once.
+type Runner struct {
+	Deno Deno
+	Home string // our folder, ~/.tendril; no run can reach it
+}
+
+// Why we stopped a run.
+var (
+	errTimedOut = errors.New("timed out")
+	errOutput   = errors.New("too much output")
+	errReturned = errors.New("went on after its value was returned")
+)
+
+// Run executes a job and waits for its end. The error is about a run that could
+// not be started: no Deno (it wraps [ErrNoDeno]), a workspace that cannot be
+// used, arguments that are no JSON object, or a grant that cannot be expressed.
+// All else, and be it that Deno crashed or ctx ended, is told in the Result.
+//
+// The workspace is resolved: __workspace and the working folder are the path
+// without symbolic links. When Run returns the process is gone and so are its
+// temporary files.
+func (r *Runner) Run(ctx context.Context, job Job) (Result, error) {
+	begin := time.Now()
+	if r.Deno.Path == "" {
+		return Result{}, fmt.Errorf("cannot run %s: %w; run `tendril setup`", job.Name, ErrNoDeno)
+	}
+	job.Limits = job.Limits.withDefaults()
+	if err := checkArgs(job.Args); err != nil {
+		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
+	}
+	access, err := newAccess(ctx, job, r.Home)
+	if err != nil && ctx.Err() == nil {
+		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
+	}
+	if ctx.Err() != nil {
+		return cancelledEarly(begin), nil
+	}
+	stage, err := newStage(r.Home, job.Name, job.Source, append(access.read, access.write...)...)
+	if err != nil {
+		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
+	}
+	defer stage.Close()
+	run := run{job: job, access: access, stage: stage, nonce: newNonce(), begin: begin}
+	return run.do(ctx, r.Deno)
+}
+
+// run is one execution on its way.
+type run struct {
+	job    Job
+	access access
+	stage  *stage
+	nonce  string
+	begin  time.Time
+}
+
+func (r *run) do(ctx context.Context, deno Deno) (Result, error) {
+	runCtx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	deadline := time.AfterFunc(r.job.Limits.Timeout, func() { stop(errTimedOut) })
+	defer deadline.Stop()
+
+	out := newOutput(r.job.Limits.OutputBytes, frameMarker(r.nonce), stop, r.emit())
+	out.returned = func() { time.AfterFunc(grace, func() { stop(errReturned) }) }
+	cmd := exec.CommandContext(runCtx, deno.Path, r.access.flags(r.stage, r.job.Limits.HeapMB)...)
+	cmd.Dir = r.access.workspace
+	cmd.Env = environment(r.stage)
+	cmd.Stdin = bytes.NewReader(r.input())
+	cmd.Stdout = out.stdout()
+	cmd.Stderr = out.stderr()
+	state, err := runGroup(cmd)
+	out.close()
+
+	if state == nil {
+		if ctx.Err() != nil {
+			return cancelledEarly(r.begin), nil
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w at %s any more; run `tendril setup`", ErrNoDeno, deno.Path)
+		}
+		return Result{}, fmt.Errorf("cannot run %s: %w", r.job.Name, err)
+	}
+	return r.result(out, state, context.Cause(runCtx)), nil
+}
+
+// emit is the callback of live lines, with temporary paths hidden.
+func (r *run) emit() func(stream, line string) {
+	if r.job.Output == nil {
+		return nil
+	}
+	return func(stream, line string) { r.job.Output(stream, r.stage.hide(line)) }
+}
+
+// input is what the bootstrap reads: the nonce and the job. The arguments go
+// in byte for byte.
+func (r *run) input() []byte {
+	soft := r.job.Limits.Timeout - min(time.Second, r.job.Limits.Timeout/10)
+	head, _ := json.Marshal(map[string]any{ // strings and a number cannot fail
+		"url":       fileURL(r.stage.source()),
+		"workspace": r.access.workspace,
+		"tmp":       r.stage.tmp(),
+		"softMs":    soft.Milliseconds(),
+	})
+	args := r.job.Args
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	var in bytes.Buffer
+	fmt.Fprintf(&in, "%s\n%s,\"args\":%s}", r.nonce, head[:len(head)-1], args)
+	return in.Bytes()
+}
+
+func checkArgs(args json.RawMessage) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if !json.Valid(args) || bytes.TrimLeft(args, " \t\r\n")[0] != '{' {
+		return errors.New("the arguments are not a JSON object")
+	}
+	return nil
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Timeout <= 0 {
+		l.Timeout = defaultTimeout
+	}
+	if l.OutputBytes <= 0 {
+		l.OutputBytes = defaultOutput
+	}
+	if l.HeapMB <= 0 {
+		l.HeapMB = defaultHeapMB
+	}
+	return l
+}
+
+func cancelledEarly(begin time.Time) Result {
+	const text = "cancelled before it was started"
+	return Result{Outcome: Cancelled, Text: text, Error: text, ExitCode: -1, Duration: time.Since(begin)}
+}

@@ -1,0 +1,140 @@
+package sandbox
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+)
+
+//go:embed bootstrap.ts
+var bootstrap []byte
+
+// stage is the private folder of one run or check. It holds the bootstrap, the
+// source as <name>.ts, Deno's own folder and a folder for temporary files, and
+// lies where no grant reaches.
+type stage struct {
+	root string
+	name string
+}
+
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,199}$`)
+
+// newStage makes the folder outside of the given paths. Close removes it.
+func newStage(home, name string, source []byte, outside ...string) (*stage, error) {
+	if !namePattern.MatchString(name) {
+		return nil, fmt.Errorf("the name %q cannot be a file name: use letters, digits and _", name)
+	}
+	base, err := stageBase(home, outside)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.MkdirTemp(base, "tendril-run-") // mode 0700
+	if err != nil {
+		return nil, fmt.Errorf("make a private folder for the run: %w", err)
+	}
+	s := &stage{root: root, name: name}
+	if err := s.fill(source); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("fill the private folder of the run: %w", err)
+	}
+	return s, nil
+}
+
+func (s *stage) fill(source []byte) error {
+	for _, dir := range []string{s.denoDir(), s.tmp(), filepath.Dir(s.bootstrap()), filepath.Dir(s.source())} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(s.bootstrap(), bootstrap, 0o400); err != nil {
+		return err
+	}
+	return os.WriteFile(s.source(), source, 0o400)
+}
+
+// stageBase prefers the system's folder for temporary files. Where a grant
+// reaches that one, or Deno's flags cannot express it, our own folder serves.
+func stageBase(home string, outside []string) (string, error) {
+	bases := []string{os.TempDir()}
+	if home != "" {
+		bases = append(bases, filepath.Join(home, "run"))
+	}
+	var problems []error
+	for i, base := range bases {
+		if i > 0 {
+			if err := os.MkdirAll(base, 0o700); err != nil {
+				problems = append(problems, err)
+				continue
+			}
+		}
+		real, err := realPath(base)
+		if err == nil {
+			err = expressible(real)
+		}
+		if err == nil && withinAny(real, outside) {
+			err = fmt.Errorf("%s can be reached by the run", real)
+		}
+		if err == nil {
+			return real, nil
+		}
+		problems = append(problems, err)
+	}
+	return "", fmt.Errorf("no place for the private folder of a run: %w", errors.Join(problems...))
+}
+
+func (s *stage) bootstrap() string { return filepath.Join(s.root, "boot", "bootstrap.ts") }
+func (s *stage) source() string    { return filepath.Join(s.root, "src", s.name+".ts") }
+func (s *stage) denoDir() string   { return filepath.Join(s.root, "deno") }
+func (s *stage) tmp() string       { return filepath.Join(s.root, "tmp") }
+
+// Close removes the folder, also when the run took away its own permissions.
+func (s *stage) Close() error {
+	if os.RemoveAll(s.root) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(s.root, func(path string, entry fs.DirEntry, _ error) error {
+		if entry != nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(s.root)
+}
+
+// hide replaces the places of the stage in a text: the source is called
+// <name>.ts, as its author knows it.
+func (s *stage) hide(text string) string {
+	if !strings.Contains(text, filepath.Base(s.root)) {
+		return text
+	}
+	var pairs []string
+	for _, place := range []struct{ path, shown string }{
+		{s.source(), s.name + ".ts"},
+		{filepath.Dir(s.source()) + string(filepath.Separator), "./"},
+		{s.bootstrap(), "tendril:bootstrap"},
+		{s.tmp(), "tmp:"},
+		{s.root, "tendril:"},
+	} {
+		pairs = append(pairs, fileURL(place.path), place.shown, place.path, place.shown)
+		if escaped := strings.ReplaceAll(place.path, `\`, `\\`); escaped != place.path {
+			pairs = append(pairs, escaped, place.shown) // inside of JSON, on Windows
+		}
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// fileURL writes an absolute path as Deno does.
+func fileURL(path string) string {
+	path = filepath.ToSlash(path)
+	if runtime.GOOS == "windows" && !strings.HasPrefix(path, "//") {
+		path = "/" + path
+	}
+	return (&url.URL{Scheme: "file", Path: path}).String()
+}
