@@ -1,0 +1,97 @@
+package model
+
+import (
+	"strings"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/shared"
+
+	"github.com/tendril-agent/tendril/internal/agent"
+)
+
+// Servers of the DeepSeek kind want the reasoning of an assistant's message
+// back, in the field that they sent it in. The signature of a reasoning block
+// of this adapter is the name of that field; without one it is not sent.
+const (
+	reasoningContent = "reasoning_content"
+	reasoningPlain   = "reasoning"
+)
+
+func (m *OpenAI) params(req agent.Request) openai.ChatCompletionNewParams {
+	params := openai.ChatCompletionNewParams{
+		Model:         m.model,
+		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)},
+	}
+	if !isBlank(req.System) {
+		params.Messages = append(params.Messages, openai.SystemMessage(wireText(req.System)))
+	}
+	for _, e := range conversation(req.Messages, m.Name(), true) {
+		params.Messages = append(params.Messages, openAIMessages(e)...)
+	}
+	for _, t := range req.Tools {
+		params.Tools = append(params.Tools, openAITool(t))
+	}
+	return params
+}
+
+func openAIMessages(e entry) []openai.ChatCompletionMessageParamUnion {
+	if e.user != nil {
+		return []openai.ChatCompletionMessageParamUnion{openai.UserMessage(strings.Join(e.user, "\n\n"))}
+	}
+	messages := []openai.ChatCompletionMessageParamUnion{openAIAssistant(e.blocks)}
+	for _, r := range e.results {
+		messages = append(messages, openai.ToolMessage(r.Text, r.CallID))
+	}
+	return messages
+}
+
+func openAIAssistant(blocks []agent.Block) openai.ChatCompletionMessageParamUnion {
+	var message openai.ChatCompletionAssistantMessageParam
+	var text strings.Builder
+	reasoning := map[string]string{}
+	for _, b := range blocks {
+		switch b.Type {
+		case agent.BlockText:
+			text.WriteString(b.Text)
+		case agent.BlockReasoning:
+			if b.Signature == reasoningContent || b.Signature == reasoningPlain {
+				reasoning[b.Signature] += wireText(b.Text)
+			}
+		case agent.BlockCall:
+			message.ToolCalls = append(message.ToolCalls, openAICall(*b.Call))
+		}
+	}
+	if text.Len() > 0 {
+		message.Content.OfString = openai.String(text.String())
+	}
+	extra := map[string]any{}
+	for field, value := range reasoning {
+		extra[field] = value
+	}
+	if len(extra) > 0 {
+		message.SetExtraFields(extra)
+	}
+	return openai.ChatCompletionMessageParamUnion{OfAssistant: &message}
+}
+
+func openAICall(call agent.Call) openai.ChatCompletionMessageToolCallUnionParam {
+	return openai.ChatCompletionMessageToolCallUnionParam{OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
+		ID: call.ID,
+		Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{
+			Name:      call.Name,
+			Arguments: string(call.Input),
+		},
+	}}
+}
+
+func openAITool(t agent.ToolSpec) openai.ChatCompletionToolUnionParam {
+	parameters := shared.FunctionParameters{}
+	for keyword, value := range toolSchema(t.Schema) {
+		parameters[keyword] = value
+	}
+	return openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
+		Name:        legalName(t.Name),
+		Description: openai.String(wireText(t.Description)),
+		Parameters:  parameters,
+	})
+}

@@ -1,0 +1,126 @@
+package model
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+// Bounds of one reply in bytes, so that a server that never stops cannot fill
+// the memory.
+const (
+	maxEventBytes = 16 << 20
+	maxReplyBytes = 256 << 20
+	prefixBytes   = 8 << 10
+)
+
+var errReplyTooLong = errors.New("the reply is longer than any real one")
+
+// event is one server-sent event. name is "" when the stream gave none; data
+// holds the data lines, joined by newlines.
+type event struct {
+	name string
+	data []byte
+}
+
+// sseReader reads server-sent events as the HTML standard defines them: lines
+// end in LF, CR or CRLF, a byte order mark and comments are skipped, the space
+// after the colon is optional, unknown fields are ignored. It differs in one
+// point: an event is also complete when the stream ends cleanly after it
+// without the empty line.
+type sseReader struct {
+	src     *bufio.Reader
+	line    []byte
+	prefix  []byte // the start of the stream until the first event
+	total   int
+	afterCR bool // the last line ended in CR: a LF directly after it belongs to it
+	events  int
+}
+
+func newSSEReader(r io.Reader) *sseReader {
+	return &sseReader{src: bufio.NewReader(r)}
+}
+
+// next returns the next event that has data, and [io.EOF] at a clean end. The
+// data is valid until the next call.
+func (r *sseReader) next() (event, error) {
+	var ev event
+	hasData := false
+	for {
+		line, err := r.readLine()
+		if err != nil {
+			if err == io.EOF && hasData {
+				return r.found(ev)
+			}
+			return event{}, err
+		}
+		if len(line) == 0 {
+			if hasData {
+				return r.found(ev)
+			}
+			ev = event{}
+			continue
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(name) {
+		case "event":
+			ev.name = string(value)
+		case "data":
+			if hasData {
+				ev.data = append(ev.data, '\n')
+			}
+			ev.data = append(ev.data, value...)
+			hasData = true
+			if len(ev.data) > maxEventBytes {
+				return event{}, errReplyTooLong
+			}
+		}
+	}
+}
+
+func (r *sseReader) found(ev event) (event, error) {
+	r.events++
+	r.prefix = nil
+	return ev, nil
+}
+
+// readLine returns a line without its end. The last line may lack one: it comes
+// with a nil error, and io.EOF follows.
+func (r *sseReader) readLine() ([]byte, error) {
+	r.line = r.line[:0]
+	for {
+		c, err := r.src.ReadByte()
+		if err != nil {
+			if err == io.EOF && len(r.line) > 0 {
+				return r.withoutBOM(), nil
+			}
+			return nil, err
+		}
+		if r.total++; r.total > maxReplyBytes || len(r.line) > maxEventBytes {
+			return nil, errReplyTooLong
+		}
+		if r.events == 0 && len(r.prefix) < prefixBytes {
+			r.prefix = append(r.prefix, c)
+		}
+		skip := c == '\n' && r.afterCR
+		r.afterCR = c == '\r'
+		switch {
+		case skip:
+		case c == '\n' || c == '\r':
+			return r.withoutBOM(), nil
+		default:
+			r.line = append(r.line, c)
+		}
+	}
+}
+
+// withoutBOM drops the byte order mark of the first line.
+func (r *sseReader) withoutBOM() []byte {
+	const bom = "\xef\xbb\xbf"
+	if r.total <= len(r.line)+1 {
+		return bytes.TrimPrefix(r.line, []byte(bom))
+	}
+	return r.line
+}
