@@ -124,7 +124,7 @@ func (c *capture) parts() (head, tail []byte) {
 	if c.dropped == 0 {
 		return append(c.first[:len(c.first):len(c.first)], last...), nil
 	}
-	return wholeRunes(c.first), afterCut(last)
+	return wholeRunes(c.first), wholeRunes(afterCut(last))
 }
 
 // liner hands out lines while they are printed, without frames.

@@ -1,0 +1,316 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tendril-agent/tendril/internal/testkit"
+)
+
+const secret = "SECRET-TOKEN-5f1c"
+
+// fixture is the place that the programs of testdata/attacks attack: a
+// workspace with planted links, a folder beside it, a home, and a server on
+// loopback that counts its visitors.
+type fixture struct {
+	ws, outside, home string
+	server            *httptest.Server
+	hits              atomic.Int64
+	runner            Runner
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{ws: filepath.Join(root, "ws"), outside: filepath.Join(root, "outside"), home: filepath.Join(root, "home")}
+	for path, text := range map[string]string{
+		"ws/data.txt": "workspace-data\n", "ws/sub/a.txt": "a\n", "ws/.env": "PLANTED=" + secret + "\n",
+		"ws/tools/index.json": `{"version":"1.0.0","capabilities":[]}`, "ws/tools/helper.ts": "export const x = 1;\n",
+		"outside/secret.txt": secret + "\n", "outside/secret.json": `{"key":"` + secret + `"}`,
+		"outside/secret.ts":  "export const key = \"" + secret + "\";\nexport default key;\n",
+		"outside/notcode.ts": secret + " is not = code\n", "outside/secret_noext": secret + "\n",
+		"outside/secret.env": "KEY=" + secret + "\n", "outside/secret_worker.ts": "postMessage(\"" + secret + "\")\n",
+		"outside/hard.txt": "hard\n", "home/.bashrc": "# bashrc\n", "home/.tendril/config.json": `{"key":"` + secret + `"}`,
+	} {
+		f.write(t, filepath.Join(root, path), text)
+	}
+	for link, target := range map[string]string{
+		"sub/inner_link": "../../outside/secret.txt", "link_out": "../outside/secret.txt", "linkdir_out": f.outside,
+		"link_json": "../outside/secret.json", "chain1": "link_out", "linktools": "tools",
+	} {
+		if err := os.Symlink(target, filepath.Join(f.ws, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		f.hits.Add(1)
+		fmt.Fprintln(w, secret)
+	}))
+	t.Cleanup(f.server.Close)
+	f.runner = Runner{Deno: Deno{Path: testkit.Deno(t)}, Home: filepath.Join(f.home, ".tendril")}
+	return f
+}
+
+func (f *fixture) write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plant puts a hostile configuration into the workspace.
+func (f *fixture) plant(t *testing.T, kind string) {
+	t.Helper()
+	evil := "export default 'planted ' + 'code';\n"
+	files := map[string]map[string]string{
+		"denojson": {"deno.json": `{"imports":{"planted-lib":"./evil.ts"},"unstable":["kv","cron"],"permissions":{"default":{"read":true}}}`,
+			"evil.ts": evil},
+		"toolsdenojson": {"tools/deno.json": `{"imports":{"planted-lib":"./evil.ts"}}`, "tools/evil.ts": evil},
+		"badjson":       {"deno.json": "{ not json"},
+		"badlock":       {"deno.json": "{}", "deno.lock": "garbage"},
+		"byonm": {"package.json": `{"dependencies":{"evil-pkg":"1","tendril-mock-hello":"1"}}`,
+			"node_modules/evil-pkg/package.json":           `{"name":"evil-pkg","version":"1.0.0","main":"i.js"}`,
+			"node_modules/evil-pkg/i.js":                   "module.exports = 'evil'",
+			"node_modules/tendril-mock-hello/package.json": `{"name":"tendril-mock-hello","version":"1.0.0","main":"i.js"}`,
+			"node_modules/tendril-mock-hello/i.js":         "module.exports = 'SHADOW'"},
+		"npmrc": {"deno.json": "{}", ".npmrc": "registry=" + f.server.URL + "\n"},
+		"links": {"deno.json": `{"links":["./p"],"nodeModulesDir":"auto"}`,
+			"p/package.json": `{"name":"tendril-mock-hello","version":"1.0.0","main":"i.js"}`, "p/i.js": "module.exports = 'SHADOW'"},
+	}
+	for path, text := range files[kind] {
+		f.write(t, filepath.Join(f.ws, path), text)
+	}
+}
+
+// seal returns a hash over all that no program may change: names, modes and
+// contents of the registry, the outside and the home.
+func (f *fixture) seal(t *testing.T) string {
+	t.Helper()
+	sum := sha256.New()
+	for _, root := range []string{filepath.Join(f.ws, "tools"), f.outside, f.home} {
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := entry.Info()
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(sum, "%s %s\n", path, info.Mode())
+			if info.Mode().IsRegular() {
+				text, err := os.ReadFile(path)
+				fmt.Fprintf(sum, "%x %v\n", text, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))
+}
+
+func (f *fixture) source(t *testing.T, file string) []byte {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(f.server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	hostname, _ := os.Hostname()
+	wasm, err := os.ReadFile("testdata/wasi.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []byte(strings.NewReplacer("{{WS}}", f.ws, "{{OUTSIDE}}", f.outside, "{{OUTSIDE_REL}}", strings.TrimPrefix(f.outside, "/"),
+		"{{HOME}}", f.home, "{{PORT}}", port, "{{DENO_DIR}}", filepath.Join(f.home, "deno"), "{{RUN}}", "run1",
+		"{{HOSTNAME}}", hostname, "{{NPM_HOST}}", "npm.test", "{{WASI_B64}}", base64.StdEncoding.EncodeToString(wasm)).Replace(string(raw)))
+}
+
+// notYet are the programs that only a later layer can stop, or that need what
+// does not exist yet.
+func notYet() map[string]string {
+	const (
+		osLayer = "needs the operating system layer"
+		limits  = "needs the limits of the operating system layer"
+		proxy   = "needs a granted host, so the egress proxy and its hermetic network"
+		deps    = "needs dependencies"
+		content = "accepted: a file that a person hard-linked into the workspace is content of it"
+	)
+	return map[string]string{
+		"fs_hardlink_planted": content, "write_hardlink_planted": content,
+		"env_sysinfo": osLayer + ": a host name of its own", "write_setuid": osLayer,
+		"dos_disk_sparse": limits, "dos_disk_many_files": limits, "dos_fd_exhaust": limits,
+		"dos_mem_wasm": limits, "dos_mem_string": limits,
+		"net_dns_rebind_granted": proxy, "net_redirect_loopback": proxy, "net_redirect_other_host": proxy,
+		"net_host_parser_tricks": proxy, "net_granted_host_private": proxy, "net_proxy_direct": proxy,
+		"net_proxy_env_change": proxy, "net_sni_mismatch": proxy, "net_domain_fronting": proxy, "net_tls_downgrade": proxy,
+		"sc_npm_unpinned": deps, "sc_npm_postinstall": deps, "cfg_deno_lock": deps,
+	}
+}
+
+type attack struct {
+	Name       string   `json:"name"`
+	Checks     []string `json:"checks"`
+	Plant      string   `json:"plant"`
+	Phases     string   `json:"phases"`
+	Args       string   `json:"args_json"`
+	ExpectExit *int     `json:"expect_exit"`
+	Limits     struct {
+		Quick bool `json:"wall_expect_quick"`
+	} `json:"limits"`
+}
+
+func readManifest(t *testing.T, file string, into any) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRunner_Attacks(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the programs attack a Unix system")
+	}
+	var attacks []attack
+	readManifest(t, "testdata/attacks/manifest.json", &attacks)
+	skip := notYet()
+	for _, a := range attacks {
+		t.Run(a.Name, func(t *testing.T) {
+			if reason := skip[a.Name]; reason != "" {
+				t.Skip(reason)
+			}
+			t.Parallel()
+			attackOnce(t, a)
+		})
+	}
+}
+
+// attackOnce runs one program and judges by what the host sees, not by what
+// the program says.
+func attackOnce(t *testing.T, a attack) {
+	f := newFixture(t)
+	f.plant(t, a.Plant)
+	before := f.seal(t)
+	job := Job{
+		Name: a.Name, Source: f.source(t, "testdata/attacks/"+a.Name+".ts"), Args: json.RawMessage(a.Args),
+		Workspace: f.ws, Limits: Limits{Timeout: 6 * time.Second},
+	}
+	result := mustRun(t, f.runner, job)
+	if a.Phases == "twice" {
+		result = mustRun(t, f.runner, job)
+	}
+	all := result.Stdout + result.Stderr + result.Text + string(result.Value)
+	switch {
+	case !ranPattern.MatchString(all) && result.Stdout+result.Stderr == "":
+		t.Error("it did not run")
+	case strings.Contains(all, secret), strings.Contains(all, "root:x:0:0"):
+		t.Error("it read a secret")
+	case slices.Contains(a.Checks, "marker") && escapedPattern.MatchString(result.Stdout):
+		t.Error("it escaped")
+	case f.hits.Load() > 0:
+		t.Error("it reached the server on loopback")
+	case f.seal(t) != before:
+		t.Error("it changed the registry, the outside or the home")
+	case a.ExpectExit != nil && result.ExitCode != *a.ExpectExit:
+		t.Errorf("exit code %d, want %d", result.ExitCode, *a.ExpectExit)
+	case a.Limits.Quick && result.Outcome == TimedOut:
+		t.Error("it had to be stopped")
+	case strings.ContainsFunc(all, unwanted):
+		t.Error("control characters in its output")
+	}
+	if t.Failed() {
+		t.Logf("%+v", result)
+	}
+}
+
+var (
+	ranPattern     = regexp.MustCompile(`Requires \w+ access|npm specifiers were requested|Unstable API`)
+	escapedPattern = regexp.MustCompile(`(?m)^ESCAPED`)
+)
+
+func mustRun(t *testing.T, runner Runner, job Job) Result {
+	t.Helper()
+	result, err := runner.Run(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.TrimSpace(result.Text) == "" || !utf8.ValidString(result.Text) {
+		t.Errorf("the text is blank or not UTF-8: %q", result.Text)
+	}
+	return result
+}
+
+// TestRunner_Honest runs programs that do nothing wrong under the same policy:
+// a broken flag would stop these too.
+func TestRunner_Honest(t *testing.T) {
+	var programs []struct {
+		Name       string         `json:"name"`
+		Expect     *string        `json:"expect"`
+		ExpectExit int            `json:"expect_exit"`
+		ExpectErr  string         `json:"expect_err"`
+		ExpectLen  int            `json:"expect_len"`
+		Args       map[string]any `json:"args"`
+		Net        []string       `json:"net"`
+		Deps       int            `json:"deps"`
+		PrefixOK   bool           `json:"prefix_ok"`
+	}
+	readManifest(t, "testdata/honest/manifest.json", &programs)
+	for _, p := range programs {
+		t.Run(p.Name, func(t *testing.T) {
+			if len(p.Net) > 0 || p.Deps > 0 {
+				t.Skip("needs the egress proxy or dependencies")
+			}
+			t.Parallel()
+			f := newFixture(t)
+			args, err := json.Marshal(p.Args)
+			if err != nil || p.Args == nil {
+				args = nil
+			}
+			got := mustRun(t, f.runner, Job{Name: p.Name, Source: f.source(t, "testdata/honest/"+p.Name+".ts"), Args: args, Workspace: f.ws})
+			text := strings.TrimSpace(got.Stdout)
+			switch {
+			case got.ExitCode != p.ExpectExit:
+				t.Errorf("exit code %d, want %d", got.ExitCode, p.ExpectExit)
+			case p.Expect != nil && text != *p.Expect && !(p.PrefixOK && strings.HasPrefix(text, *p.Expect)):
+				t.Errorf("got %q, want %q", text, *p.Expect)
+			case !strings.Contains(got.Error, p.ExpectErr):
+				t.Errorf("error %q, want %q in it", got.Error, p.ExpectErr)
+			case p.ExpectLen > 0 && len(text) < p.ExpectLen-1:
+				t.Errorf("%d bytes of output, want %d", len(text), p.ExpectLen)
+			}
+			if t.Failed() {
+				t.Logf("%.3000s", got.Text)
+			}
+		})
+	}
+}
