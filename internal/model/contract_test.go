@@ -113,7 +113,7 @@ func (o *outcome) add(t *testing.T, p agent.Part) {
 	if p.Call != nil {
 		o.calls = append(o.calls, *p.Call)
 		fields++
-		var input map[string]any
+		var input map[string]json.RawMessage
 		if err := json.Unmarshal(p.Call.Input, &input); err != nil || input == nil {
 			t.Errorf("input of %+v is no object", p.Call)
 		}
