@@ -60,7 +60,7 @@ func checkSpelling(path string) error {
 	case strings.TrimSpace(path) == "":
 		return errors.New("is empty")
 	case slices.Contains(elements, ".."):
-		return errors.New("contains ..")
+		return errors.New(`contains ".."`)
 	case strings.Contains(path, ","):
 		return errors.New("contains a comma, which separates the folders that the sandbox may read")
 	case strings.ContainsFunc(path, unicode.IsControl) || !utf8.ValidString(path):

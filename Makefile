@@ -1,0 +1,89 @@
+# Everything that is built or fetched goes to bin/ and .cache/, which git ignores.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+CACHE := $(CURDIR)/.cache
+LINT_VERSION := v2.15.0
+LINT := .cache/bin/golangci-lint-$(LINT_VERSION)
+
+# Deno: that of DENO_PATH, else the pinned one, fetched as `tendril setup` does.
+DENO_VERSION := $(shell sed -n 's/.*TestedVersion *= *"\(.*\)".*/\1/p' internal/sandbox/version.go)
+MANAGED_DENO := .cache/tendril/bin/deno-$(DENO_VERSION)/deno
+DENO := $(or $(DENO_PATH),$(CURDIR)/$(MANAGED_DENO))
+
+# The race detector needs cgo and a C compiler.
+RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null 2>&1 && echo -race)
+
+TESTFLAGS ?=
+FUZZTIME ?= 10s
+BENCH ?= .
+
+.PHONY: help
+help: ## print this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: build $(if $(DENO_PATH),,$(MANAGED_DENO)) ## fetch the Go modules and the pinned Deno (DENO_PATH names another), build
+
+.PHONY: build
+build: ## build bin/tendril
+	go mod download
+	go build -trimpath -o bin/tendril ./cmd/tendril
+
+$(MANAGED_DENO): | build
+	@command -v npm >/dev/null || { echo "npm is needed to fetch Deno; install it, or set DENO_PATH to a Deno $(DENO_VERSION)"; exit 1; }
+	TENDRIL_HOME='$(CACHE)/tendril' bin/tendril setup --deno-only
+
+.PHONY: run
+run: setup ## do the main job with the demo model, in a throwaway folder; no key needed
+	@DENO_PATH='$(DENO)' ./scripts/demo.sh
+
+.PHONY: test
+test: setup ## run all tests, with the race detector where there is a C compiler
+	@[ -n "$(RACE)" ] || echo "no C compiler, or cgo is off: testing without the race detector"
+	DENO_PATH='$(DENO)' go test $(RACE) -timeout 10m $(TESTFLAGS) ./...
+
+.PHONY: cover
+cover: setup ## run all tests and write the coverage to .cache/cover.html
+	@mkdir -p .cache
+	DENO_PATH='$(DENO)' go test -timeout 10m -coverpkg=./... -coverprofile='$(CACHE)/cover.out' ./...
+	go tool cover -html='$(CACHE)/cover.out' -o '$(CACHE)/cover.html'
+	@go tool cover -func='$(CACHE)/cover.out' | tail -1
+
+.PHONY: fuzz
+fuzz: setup ## run every fuzz test for FUZZTIME (10s)
+	@grep -rHo '^func Fuzz[A-Za-z0-9_]*' --include='*_test.go' internal | sort | \
+	while IFS=: read -r file func; do \
+		name=$${func#func }; package=./$$(dirname "$$file"); \
+		echo "fuzz $$package $$name"; \
+		DENO_PATH='$(DENO)' go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" || exit 1; \
+	done
+
+.PHONY: soak
+soak: setup ## run the long tests (build tag soak)
+	DENO_PATH='$(DENO)' go test -tags soak -run Soak -count 1 -timeout 60m ./...
+
+.PHONY: bench
+bench: setup ## measure: start, turn, registration, execution, memory (BENCH=regexp)
+	DENO_PATH='$(DENO)' go test -run '^$$' -bench '$(BENCH)' ./bench/...
+
+.PHONY: lint
+lint: $(LINT) ## run golangci-lint
+	GOLANGCI_LINT_CACHE='$(CACHE)/golangci-lint' $(LINT) run ./...
+
+$(LINT):
+	GOBIN='$(CACHE)/bin' go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	@mv .cache/bin/golangci-lint $@
+
+.PHONY: fmt
+fmt: ## format the Go sources
+	go fmt ./...
+
+.PHONY: vet-all
+vet-all: ## vet for Linux, macOS and Windows
+	for os in linux darwin windows; do echo "vet for $$os"; GOOS=$$os go vet ./... || exit 1; done
+
+.PHONY: clean
+clean: ## remove bin/ and .cache/
+	rm -rf bin .cache
