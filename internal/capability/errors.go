@@ -1,0 +1,126 @@
+package capability
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tendril-agent/tendril/internal/sandbox"
+)
+
+// ErrReadOnly means that the folder of the registry cannot be written. Listing
+// and running go on.
+var ErrReadOnly = errors.New("the workspace cannot be written")
+
+// Refusal is the gate's no. Nothing on disk has changed. Its text is for the
+// model: the step, the places in its own source, and how to mend them.
+type Refusal struct {
+	Step        string               `json:"step"`
+	Message     string               `json:"message"`
+	Diagnostics []sandbox.Diagnostic `json:"diagnostics,omitempty"`
+	Hint        string               `json:"hint,omitempty"`
+}
+
+// shownDiagnostics is how many places a refusal spells out.
+const shownDiagnostics = 10
+
+func (e *Refusal) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "refused at the step %q: %s", e.Step, e.Message)
+	for i, d := range e.Diagnostics {
+		if i == shownDiagnostics {
+			fmt.Fprintf(&b, "\n  … and %d more", len(e.Diagnostics)-i)
+			break
+		}
+		b.WriteString("\n  " + formatDiagnostic(d))
+	}
+	if e.Hint != "" {
+		b.WriteString("\nto mend it: " + e.Hint)
+	}
+	return b.String()
+}
+
+func formatDiagnostic(d sandbox.Diagnostic) string {
+	text := d.Message
+	if d.Code != "" {
+		text = d.Code + " " + text
+	}
+	if d.Line == 0 {
+		return text
+	}
+	return fmt.Sprintf("line %d, column %d: %s", d.Line, d.Column, text)
+}
+
+// UnknownError means that no capability has this name.
+type UnknownError struct {
+	Name string
+	Near []string // names that look like it, best first
+	// Loose is set when tools/<name>.ts exists without an entry in the index.
+	Loose bool
+}
+
+func (e *UnknownError) Error() string {
+	text := fmt.Sprintf("there is no capability %s", quote(e.Name))
+	if e.Loose {
+		text += fmt.Sprintf("; tools/%s.ts exists, but a source without an entry in tools/index.json does not run: register it", e.Name)
+	}
+	if len(e.Near) > 0 {
+		text += "; near it: " + strings.Join(e.Near, ", ")
+	}
+	return text + "; list the capabilities, or register one"
+}
+
+// PendingError means that a version waits until a person allows what it asks
+// for.
+type PendingError struct {
+	Name    string
+	Version string
+	Net     []string // hosts that nobody has allowed yet
+	Command string   // allows them
+}
+
+func (e *PendingError) Error() string {
+	return fmt.Sprintf("%s %s waits for a person to allow network access to %s; they can run: %s",
+		e.Name, e.Version, strings.Join(e.Net, ", "), e.Command)
+}
+
+// RefusedError means that a registered version may not run here: this machine
+// has not admitted it and its gate said no, or its bytes are not what was
+// admitted.
+type RefusedError struct {
+	Name    string
+	Version string
+	Err     error // often a *[Refusal]
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%s %s may not run: %v", e.Name, e.Version, e.Err)
+}
+
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// MissingSourceError means that an entry names a version whose source is gone.
+type MissingSourceError struct {
+	Name    string
+	Version string
+	Kept    []string // versions of it that are still there, oldest first
+}
+
+func (e *MissingSourceError) Error() string {
+	text := fmt.Sprintf("the source of %s %s is missing", e.Name, e.Version)
+	if len(e.Kept) == 0 {
+		return text + fmt.Sprintf(": neither tools/%s.ts nor a version of it is there; register it again", e.Name)
+	}
+	return text + fmt.Sprintf("; tools/.versions/%s still holds %s; register it again", e.Name, strings.Join(e.Kept, ", "))
+}
+
+// ConflictError means that git, or another writer, left two versions of the
+// truth. Nothing is overwritten until a person has chosen.
+type ConflictError struct {
+	Name    string // of the capability, or "" for the whole index
+	Message string // both sides
+}
+
+func (e *ConflictError) Error() string {
+	return e.Message + "; nothing is written until it is resolved in tools/index.json"
+}

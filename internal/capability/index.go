@@ -1,0 +1,250 @@
+package capability
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	maxIndex     = 16 << 20
+	indexVersion = "1.0.0"
+)
+
+// index is tools/index.json, with everything in it that we do not know.
+type index struct {
+	fields  object // the top level; "capabilities" holds its place only
+	entries []*entry
+	// bad are entries that cannot be read, as they stand in the file.
+	bad []json.RawMessage
+	// conflict is set when the file holds git's conflict markers: then nothing
+	// is written.
+	conflict string
+}
+
+// entry is one capability of the index: its fields as they stand there, and
+// what we understand of them.
+type entry struct {
+	fields   object
+	def      Definition
+	version  string
+	hash     string // "" in an entry of the seed's format
+	status   string
+	pending  *versionRef // a version that waits while an older one is active
+	conflict string      // both sides, when there are two
+	problem  string      // why its permissions or examples cannot be read
+}
+
+// versionRef names a version.
+type versionRef struct {
+	Version string `json:"version"`
+	Hash    string `json:"sha256"`
+}
+
+func emptyIndex() *index {
+	return &index{fields: object{{"version", encode(indexVersion)}, {"capabilities", encode([]int{})}}}
+}
+
+// decodeIndex reads an index. The error says why it is unreadable as a whole;
+// single entries that are go to bad. A byte order mark and CRLF are fine.
+func decodeIndex(data []byte) (*index, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, errors.New("it is empty")
+	}
+	if c := findConflict(data); c != nil {
+		return c.index(), nil
+	}
+	fields, err := decodeObject(data, nil)
+	if err != nil {
+		return nil, err
+	}
+	items, err := decodeArray(fields.get("capabilities"), "capabilities", "an array")
+	if err != nil {
+		return nil, err
+	}
+	if items == nil {
+		return nil, errors.New("it has no list of capabilities")
+	}
+	ix := &index{fields: fields}
+	for _, item := range items {
+		ix.add(item)
+	}
+	return ix, nil
+}
+
+func (ix *index) add(raw json.RawMessage) {
+	e, err := decodeEntry(raw)
+	if err != nil {
+		ix.bad = append(ix.bad, raw)
+		return
+	}
+	if twin := ix.find(e.def.Name); twin == nil {
+		ix.entries = append(ix.entries, e)
+	} else if canonical(twin) != canonical(e) {
+		twin.conflict = fmt.Sprintf("tools/index.json has two entries of %s: %s and %s", e.def.Name, twin.describe(), e.describe())
+		ix.entries = append(ix.entries, e)
+		e.conflict = twin.conflict
+	}
+}
+
+func canonical(e *entry) string { return string(canonicalJSON(encode(e.fields))) }
+
+// describe names the version of an entry.
+func (e *entry) describe() string {
+	if e.hash == "" {
+		return e.version
+	}
+	return e.version + " (" + short(e.hash) + ")"
+}
+
+// short is the part of a hash that file names carry.
+func short(hash string) string { return hash[:min(12, len(hash))] }
+
+func (ix *index) find(name string) *entry {
+	for _, e := range ix.entries {
+		if e.def.Name == name {
+			return e
+		}
+	}
+	return nil
+}
+
+func (ix *index) names() []string {
+	names := make([]string, 0, len(ix.entries))
+	for _, e := range ix.entries {
+		names = append(names, e.def.Name)
+	}
+	return names
+}
+
+func decodeEntry(raw json.RawMessage) (*entry, error) {
+	fields, err := decodeObject(raw, nil)
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{fields: fields}
+	if e.def, err = definitionOf(fields.get, "entry"); err != nil {
+		// A newer program may know permissions that we do not: such an entry
+		// stays in its place, but does not run from here.
+		e.problem = err.Error()
+		known := fields.set("permissions", nil).set("examples", nil)
+		if e.def, err = definitionOf(known.get, "entry"); err != nil {
+			return nil, err
+		}
+	}
+	if !validName(e.def.Name) {
+		return nil, fmt.Errorf("%s is not the name of a capability", quote(e.def.Name))
+	}
+	if fields.get("capability") == nil {
+		return nil, errors.New("entry.capability is missing")
+	}
+	for key, to := range map[string]*string{"version": &e.version, "sha256": &e.hash, "status": &e.status} {
+		if *to, err = DecodeString(fields.get(key), "entry."+key); err != nil {
+			return nil, err
+		}
+	}
+	if e.pending, err = decodeRef(fields.get("pending")); err != nil {
+		return nil, err
+	}
+	if e.hash != "" && !validHash(e.hash) {
+		return nil, errors.New("entry.sha256 is not a SHA-256")
+	}
+	return e, nil
+}
+
+func decodeRef(raw json.RawMessage) (*versionRef, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	var ref versionRef
+	if err := json.Unmarshal(raw, &ref); err != nil || !validHash(ref.Hash) {
+		return nil, errors.New("entry.pending is not a version and its sha256")
+	}
+	return &ref, nil
+}
+
+func validHash(hash string) bool {
+	return len(hash) == 64 && strings.Trim(hash, "0123456789abcdef") == ""
+}
+
+// encode writes the index in the layout of the seed: two blanks to indent.
+func (ix *index) encode() []byte {
+	items := make([]object, 0, len(ix.entries))
+	for _, e := range ix.entries {
+		items = append(items, e.fields)
+	}
+	return indent(encode(ix.fields.set("capabilities", encode(items))))
+}
+
+// with returns a copy of the index in which e has the place of the entry of its
+// name, or the last.
+func (ix *index) with(e *entry) *index {
+	out := &index{fields: ix.fields, entries: slices.Clone(ix.entries)}
+	for i, old := range out.entries {
+		if old.def.Name == e.def.Name {
+			out.entries[i] = e
+			return out
+		}
+	}
+	out.entries = append(out.entries, e)
+	return out
+}
+
+// activeEntry is the entry of v as the active version of its capability, made
+// from the entry that was there before, or nil.
+func activeEntry(before *entry, v *version, status string) *entry {
+	var old object
+	if before != nil {
+		old = before.fields
+	}
+	keep := func(key string, value json.RawMessage) json.RawMessage {
+		if kept := old.get(key); kept != nil {
+			return kept
+		}
+		return value
+	}
+	def := v.Definition
+	fields := []member{
+		{"name", encode(def.Name)},
+		{"capability", encode(def.Capability)},
+		{"triggers", encode(orEmpty(def.Triggers))},
+		{"suppression", encode(orEmpty(def.Suppression))},
+		{"tool_path", keep("tool_path", encode(def.Name+".ts"))},
+		{"created", keep("created", encode(v.Created.Format(time.DateOnly)))},
+		{"created_by", encode(v.CreatedBy)},
+		{"version", encode(v.Version)},
+		{"parameters", def.Parameters},
+		{"permissions", optional(def.Permissions != nil, def.Permissions)},
+		{"examples", optional(len(def.Examples) > 0, def.Examples)},
+		{"sha256", encode(v.Hash)},
+		{"updated", encode(v.Created.Format(time.RFC3339))},
+		{"session", optional(v.Session != "", v.Session)},
+		{"status", encode(status)},
+		{"pending", nil},
+	}
+	out := old
+	for _, m := range fields {
+		out = out.set(m.key, m.value)
+	}
+	return &entry{fields: out, def: def, version: v.Version, hash: v.Hash, status: status}
+}
+
+// pendingEntry is the entry of before with v waiting beside its active version.
+func pendingEntry(before *entry, v *version) *entry {
+	e := *before
+	e.pending = &versionRef{v.Version, v.Hash}
+	e.fields = before.fields.set("pending", encode(e.pending))
+	return &e
+}
+
+func optional(there bool, value any) json.RawMessage {
+	if !there {
+		return nil
+	}
+	return encode(value)
+}

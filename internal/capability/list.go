@@ -1,0 +1,129 @@
+package capability
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Listing is the result of listCapabilities.
+type Listing struct {
+	Capabilities []Summary `json:"capabilities"`
+	Total        int       `json:"total"`
+	Shown        int       `json:"shown"`
+	// Message is what to do when nothing matches, or how to see more.
+	Message string `json:"message,omitempty"`
+}
+
+// Summary is a capability in a listing. Its texts are data that others wrote.
+type Summary struct {
+	Name        string          `json:"name"`
+	Capability  string          `json:"capability"`
+	Triggers    []string        `json:"triggers"`
+	Suppression []string        `json:"suppression"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	Status      string          `json:"status"`
+}
+
+// The most that a listing shows of a text or list that somebody made too long.
+const (
+	shownText    = 600
+	shownMoments = 10
+)
+
+// List returns the capabilities: all while their summaries fit the size of a
+// listing, else those that fit query best, or, without one, the most used.
+func (r *Registry) List(ctx context.Context, query string) (Listing, error) {
+	ix, err := r.load(ctx)
+	if err != nil {
+		return Listing{}, err
+	}
+	used, err := r.proven(ctx)
+	if err != nil {
+		return Listing{}, err
+	}
+	all := make([]Summary, 0, len(ix.entries))
+	for _, e := range ix.entries {
+		all = append(all, summarize(e, used))
+	}
+	matches := len(all)
+	if words := tokens(query); len(words) > 0 {
+		matches = rank(all, words)
+	} else {
+		sortByUse(all, used, r.opts.ListBytes)
+	}
+	l := Listing{Capabilities: fitting(all, r.opts.ListBytes), Total: len(all)}
+	l.Shown = len(l.Capabilities)
+	l.Message = listMessage(l, query, matches)
+	if ix.conflict != "" {
+		l.Message = (&ConflictError{Message: ix.conflict}).Error()
+	}
+	return l, nil
+}
+
+func listMessage(l Listing, query string, matches int) string {
+	switch {
+	case l.Total == 0:
+		return "No capability is registered yet. Register one with registerCapability, then execute it."
+	case matches == 0 && l.Shown == l.Total:
+		return "None matches the words of the query; these are all there are. If none of them fits, register one with registerCapability."
+	case matches == 0:
+		return fmt.Sprintf("None of the %d capabilities matches the words of the query. Try other words, or register one with registerCapability.", l.Total)
+	case l.Shown < l.Total && query == "":
+		return fmt.Sprintf("%d of %d are shown, the most used first. Give a query with a few words about what you need to find others.", l.Shown, l.Total)
+	case l.Shown < l.Total:
+		return fmt.Sprintf("The best %d of %d are shown. Use other words in the query to find others; if none fits, register one.", l.Shown, l.Total)
+	}
+	return ""
+}
+
+func summarize(e *entry, used track) Summary {
+	s := Summary{
+		Name: e.def.Name, Capability: clip(e.def.Capability, shownText),
+		Triggers: shorten(e.def.Triggers), Suppression: shorten(e.def.Suppression), Status: status(e, used),
+	}
+	if len(e.def.Parameters) <= maxParameters {
+		s.Parameters = e.def.Parameters
+	}
+	return s
+}
+
+func shorten(list []string) []string {
+	out := make([]string, 0, min(len(list), shownMoments))
+	for _, text := range list[:min(len(list), shownMoments)] {
+		out = append(out, clip(text, shownText))
+	}
+	return out
+}
+
+func status(e *entry, used track) string {
+	switch {
+	case e.conflict != "":
+		return StatusConflict
+	case e.status == StatusPending:
+		return StatusPending
+	case used.has(e.def.Name, e.hash):
+		return StatusActive
+	}
+	return StatusUnproven
+}
+
+// fitting returns the longest beginning of all that fits into size bytes of
+// JSON, and at least one.
+func fitting(all []Summary, size int) []Summary {
+	for i := range all {
+		if size -= len(encode(all[i])) + 1; size < 0 {
+			return all[:max(i, 1)]
+		}
+	}
+	return all
+}
+
+// sortByUse puts the most used first, if not everything can be shown.
+func sortByUse(all []Summary, used track, size int) {
+	if len(fitting(all, size)) == len(all) {
+		return
+	}
+	slices.SortStableFunc(all, func(a, b Summary) int { return used.sum(b.Name).Runs - used.sum(a.Name).Runs })
+}

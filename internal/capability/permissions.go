@@ -1,0 +1,327 @@
+package capability
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tendril-agent/tendril/internal/sandbox"
+)
+
+// Network is what policy says about declared hosts.
+type Network string
+
+// The policies for the network.
+const (
+	NetworkAuto Network = "auto" // declared public hosts are granted
+	NetworkAsk  Network = "ask"  // a person is asked
+	NetworkDeny Network = "deny"
+)
+
+// Policy bounds what a capability may be granted.
+type Policy struct {
+	Network        Network  // "" is auto
+	AllowedDomains []string // host, host:port or *.host; empty: no ceiling
+}
+
+// Question is what a person is asked.
+type Question struct {
+	Name       string // of the capability; "" when the whole workspace is meant
+	Capability string // what it does
+	Version    string // "" for one that is being registered
+	Net        []string
+	// New are the hosts of Net that nobody has allowed yet.
+	New []string
+}
+
+// Answer is what the person said.
+type Answer string
+
+// The answers to a [Question].
+const (
+	Deny        Answer = "deny"
+	AllowOnce   Answer = "once"   // until this process ends
+	AllowAlways Answer = "always" // on this machine
+)
+
+// Approver asks a person. Approve returns when they answered, or [Deny] when
+// nobody did in time; an error is only ctx's.
+type Approver interface {
+	Approve(ctx context.Context, q Question) (Answer, error)
+}
+
+// checkPermissions judges how permissions are written, whatever policy says.
+func checkPermissions(p *Permissions, workspace string) (warnings, faults []string) {
+	if p == nil {
+		return nil, nil
+	}
+	if len(p.Secrets) > 0 {
+		faults = append(faults, "definition.permissions.secrets: secrets cannot be granted to capabilities yet; leave them out")
+	}
+	if len(p.Net) > maxHosts {
+		faults = append(faults, fmt.Sprintf("definition.permissions.net has %d entries; at most %d are allowed", len(p.Net), maxHosts))
+	} else {
+		for i, host := range p.Net {
+			if err := sandbox.CheckHost(host); err != nil {
+				faults = append(faults, fmt.Sprintf("definition.permissions.net[%d]: %v", i, err))
+			}
+		}
+	}
+	closedRead, closedWrite := sandbox.Protected(workspace)
+	faults = append(faults, checkPaths("read", p.Read, workspace, closedRead)...)
+	faults = append(faults, checkPaths("write", p.Write, workspace, closedWrite)...)
+	_, unenforced, err := parseLimits(p.Limits)
+	if err != nil {
+		faults = append(faults, err.Error())
+	}
+	if len(unenforced) > 0 {
+		warnings = append(warnings, "limits that are kept but not enforced yet: "+strings.Join(unenforced, ", "))
+	}
+	return warnings, faults
+}
+
+func checkPaths(kind string, paths []string, workspace string, closed []string) []string {
+	var faults []string
+	for i, p := range paths {
+		if fault := checkPath(p, workspace, closed); fault != "" {
+			faults = append(faults, fmt.Sprintf("definition.permissions.%s[%d] is %s: %s", kind, i, quote(p), fault))
+		}
+	}
+	if len(paths) > maxHosts {
+		faults = append(faults[:0], fmt.Sprintf("definition.permissions.%s has %d entries; at most %d are allowed", kind, len(paths), maxHosts))
+	}
+	return faults
+}
+
+func checkPath(p, workspace string, closed []string) string {
+	switch {
+	case strings.TrimSpace(p) == "":
+		return `it is blank; "." is the whole workspace`
+	case strings.ContainsAny(p, ",*?[]{}\\\x00\r\n"):
+		return "commas, patterns and backslashes cannot be granted; name a file or a folder"
+	case path.IsAbs(p) || filepath.IsAbs(p) || strings.HasPrefix(p, "~"):
+		return "write it relative to the workspace"
+	case !filepath.IsLocal(filepath.FromSlash(p)):
+		return "it leads out of the workspace"
+	}
+	full := filepath.Join(workspace, filepath.FromSlash(p))
+	for _, c := range closed {
+		if strings.EqualFold(full, c) || strings.HasPrefix(strings.ToLower(full), strings.ToLower(c)+string(filepath.Separator)) {
+			return "it is protected"
+		}
+	}
+	return ""
+}
+
+// The most that a definition may ask for.
+const (
+	maxTimeout     = 10 * time.Minute
+	maxOutputBytes = 16 << 20
+	maxHeapMB      = 2048
+)
+
+var limitKeys = []string{"timeoutMs", "outputBytes", "heapMB", "rssMB", "fileMB", "writtenMB", "files", "processes", "cpuS"}
+
+// parseLimits reads permissions.limits. unenforced are those that the sandbox
+// does not know yet.
+func parseLimits(raw json.RawMessage) (limits sandbox.Limits, unenforced []string, err error) {
+	if raw == nil {
+		return limits, nil, nil
+	}
+	const at = "definition.permissions.limits"
+	fields, err := DecodeObject(raw, at, limitKeys...)
+	if err != nil {
+		return limits, nil, err
+	}
+	most := map[string]int64{"timeoutMs": maxTimeout.Milliseconds(), "outputBytes": maxOutputBytes, "heapMB": maxHeapMB}
+	for _, key := range limitKeys {
+		value, ok := fields[key]
+		if !ok {
+			continue
+		}
+		var n int64
+		if json.Unmarshal(value, &n) != nil || n <= 0 {
+			return limits, nil, &InputError{at + "." + key, "want a positive integer, got " + clip(string(value), 40)}
+		}
+		if bound, ok := most[key]; !ok {
+			unenforced = append(unenforced, key)
+		} else if n > bound {
+			return limits, nil, &InputError{at + "." + key, fmt.Sprintf("%d is more than the %d that is allowed", n, bound)}
+		}
+		switch key {
+		case "timeoutMs":
+			limits.Timeout = time.Duration(n) * time.Millisecond
+		case "outputBytes":
+			limits.OutputBytes = n
+		case "heapMB":
+			limits.HeapMB = int(n)
+		}
+	}
+	return limits, unenforced, nil
+}
+
+// covers reports whether one of allowed grants host.
+func covers(allowed []string, host string) bool {
+	name, port, _ := strings.Cut(strings.ToLower(host), ":")
+	return slices.ContainsFunc(allowed, func(a string) bool {
+		aName, aPort, hasPort := strings.Cut(strings.ToLower(a), ":")
+		if hasPort && aPort != port {
+			return false
+		}
+		if parent, ok := strings.CutPrefix(aName, "*."); ok {
+			bare := strings.TrimPrefix(name, "*.")
+			return bare == parent || strings.HasSuffix(bare, "."+parent)
+		}
+		return aName == name
+	})
+}
+
+func uncovered(allowed, hosts []string) []string {
+	var out []string
+	for _, h := range hosts {
+		if !covers(allowed, h) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// consents remembers what was answered in this process, so that nothing is
+// asked twice.
+type consents struct {
+	mu      sync.Mutex
+	allowed map[string][]string // hosts by capability
+	denied  map[string][]string
+}
+
+func (c *consents) get(name string) (allowed, denied []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.allowed[name]), slices.Clone(c.denied[name])
+}
+
+func (c *consents) add(to *map[string][]string, name string, hosts []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if *to == nil {
+		*to = map[string][]string{}
+	}
+	(*to)[name] = append((*to)[name], hosts...)
+}
+
+// allow decides whether the hosts of a question may be granted. waiting are
+// those that nobody has allowed and nobody is there to ask about; an error is a
+// *[Refusal], or ctx's.
+func (r *Registry) allow(ctx context.Context, q Question) (waiting []string, err error) {
+	if len(q.Net) == 0 {
+		return nil, nil
+	}
+	if err := r.opts.Policy.check(q.Net); err != nil {
+		return nil, err
+	}
+	if r.opts.Policy.Network != NetworkAsk {
+		return nil, nil
+	}
+	approved, err := r.approved(ctx, q.Name)
+	if err != nil {
+		return nil, err
+	}
+	once, denied := r.consents.get(q.Name)
+	if q.New = uncovered(append(approved, once...), q.Net); len(q.New) == 0 {
+		return nil, nil
+	}
+	if slices.ContainsFunc(q.New, func(h string) bool { return slices.Contains(denied, h) }) {
+		return nil, deniedBy(q)
+	}
+	if r.opts.Approver == nil {
+		return q.New, nil
+	}
+	return nil, r.ask(ctx, q)
+}
+
+func (r *Registry) ask(ctx context.Context, q Question) error {
+	answer, err := r.opts.Approver.Approve(ctx, q)
+	if err != nil {
+		return fmt.Errorf("ask for network access of %s: %w", q.Name, err)
+	}
+	switch answer {
+	case AllowAlways:
+		return r.recordApproval(ctx, q.Name, q.New)
+	case AllowOnce:
+		r.consents.add(&r.consents.allowed, q.Name, q.New)
+		return nil
+	}
+	r.consents.add(&r.consents.denied, q.Name, q.New)
+	return deniedBy(q)
+}
+
+func deniedBy(q Question) error {
+	return &Refusal{
+		Step:    StepPermissions,
+		Message: fmt.Sprintf("a person did not allow %s network access to %s", q.Name, strings.Join(q.New, ", ")),
+		Hint:    "do it without these hosts, or tell the user what is missing",
+	}
+}
+
+// check says what policy itself forbids.
+func (p Policy) check(hosts []string) error {
+	if p.Network == NetworkDeny {
+		return &Refusal{
+			Step: StepPermissions, Message: "network access is switched off (sandbox.policy.network is deny)",
+			Hint: "leave permissions.net out and do it without network, or tell the user",
+		}
+	}
+	if len(p.AllowedDomains) == 0 {
+		return nil
+	}
+	if outside := uncovered(p.AllowedDomains, hosts); len(outside) > 0 {
+		return &Refusal{
+			Step:    StepPermissions,
+			Message: fmt.Sprintf("%s: not among the hosts that the settings allow (%s)", strings.Join(outside, ", "), strings.Join(p.AllowedDomains, ", ")),
+			Hint:    "use the allowed hosts only, or tell the user that sandbox.allowedDomains must be extended",
+		}
+	}
+	return nil
+}
+
+// grantsOf says what permissions reach, for a person.
+func grantsOf(p *Permissions) Grants {
+	g := Grants{Net: []string{}, Read: []string{"the workspace"}, Write: []string{"the workspace"}, Secrets: []string{}}
+	if p == nil {
+		return g
+	}
+	g.Net = orEmpty(p.Net)
+	g.Limits = p.Limits
+	if p.Read != nil {
+		g.Read = p.Read
+	}
+	if p.Write != nil {
+		g.Write = p.Write
+	}
+	return g
+}
+
+// grantFor is the sandbox's form of permissions.
+func grantFor(p *Permissions, workspace string) sandbox.Grant {
+	if p == nil {
+		return sandbox.Grant{}
+	}
+	return sandbox.Grant{Net: p.Net, Read: absolute(p.Read, workspace), Write: absolute(p.Write, workspace)}
+}
+
+func absolute(paths []string, workspace string) []string {
+	if paths == nil {
+		return nil
+	}
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = filepath.Join(workspace, filepath.FromSlash(p))
+	}
+	return out
+}

@@ -1,0 +1,390 @@
+package capability
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/tendril-agent/tendril/internal/sandbox"
+)
+
+// Runnable is an admitted version, ready for the sandbox.
+type Runnable struct {
+	Name       string
+	Version    string
+	Hash       string
+	Source     []byte
+	Parameters json.RawMessage // JSON Schema of args, or nil
+	Grant      sandbox.Grant
+	Limits     sandbox.Limits // zero where the definition sets none
+	Timeout    time.Duration  // Limits.Timeout
+	// Notes are for the person and the model: drift, what was not granted.
+	Notes []string
+}
+
+// Resolve finds the version of a capability that may run. One that this machine
+// has not admitted goes through the gate first, which report, if not nil, is
+// told of. Errors are *[UnknownError], *[PendingError], *[RefusedError],
+// *[MissingSourceError], *[ConflictError], or those of disk and database.
+func (r *Registry) Resolve(ctx context.Context, name string, report func(Step)) (*Runnable, error) {
+	e, err := r.find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var notes []string
+	if e.pending != nil {
+		if e, notes, err = r.tryPending(ctx, e, report); err != nil {
+			return nil, err
+		}
+	}
+	v, err := r.active(e)
+	if err != nil {
+		return nil, err
+	}
+	evidence, err := r.admit(ctx, v, report)
+	if err != nil {
+		return nil, err
+	}
+	grant, more, err := r.grant(ctx, e, v)
+	if err != nil {
+		return nil, err
+	}
+	if e.status == StatusPending {
+		if err := r.activate(ctx, v); err != nil && !errors.Is(err, ErrReadOnly) {
+			return nil, err
+		}
+	}
+	notes = slices.Concat(notes, more, r.drift(v))
+	if v.Lenient {
+		notes = append(notes, evidence.Warnings()...)
+	}
+	limits := limitsOf(v.Definition.Permissions)
+	return &Runnable{
+		Name: v.Name, Version: v.Version, Hash: v.Hash, Source: v.Source, Parameters: v.Definition.Parameters,
+		Grant: grant, Limits: limits, Timeout: limits.Timeout, Notes: notes,
+	}, nil
+}
+
+func limitsOf(p *Permissions) sandbox.Limits {
+	if p == nil {
+		return sandbox.Limits{}
+	}
+	limits, _, err := parseLimits(p.Limits)
+	if err != nil {
+		return sandbox.Limits{} // the gate refuses these
+	}
+	return limits
+}
+
+// find looks a name up in the index.
+func (r *Registry) find(ctx context.Context, name string) (*entry, error) {
+	ix, err := r.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e := ix.find(name)
+	switch {
+	case e == nil && ix.conflict != "" && len(ix.entries) == 0:
+		return nil, &ConflictError{Message: ix.conflict}
+	case e == nil:
+		return nil, &UnknownError{Name: name, Near: near(name, ix.names()), Loose: validName(name) && r.hasCopy(name)}
+	case e.conflict != "":
+		return nil, &ConflictError{Name: name, Message: e.conflict}
+	}
+	return e, nil
+}
+
+// active reads the version that an entry stands for. Its bytes are those of its
+// hash.
+func (r *Registry) active(e *entry) (*version, error) {
+	if e.hash == "" {
+		return r.activeOld(e)
+	}
+	ref := versionRef{e.version, e.hash}
+	v, err := r.readRef(e, ref)
+	if errors.Is(err, fs.ErrNotExist) {
+		// The files of the version did not travel along. The entry and the
+		// readable copy are as good, when they are what was hashed.
+		source, errCopy := readableCopy(r.root, e.def.Name)
+		if errCopy != nil || source == nil || e.problem != "" || admissionHash(&e.def, source, nil) != e.hash {
+			return nil, r.missing(e)
+		}
+		return r.versionOf(e, e.version, source), nil
+	}
+	if err != nil {
+		return nil, &RefusedError{e.def.Name, e.version, err}
+	}
+	v.Lenient = false // the entry is in our format, whatever the file says
+	return v, nil
+}
+
+// readRef reads a version that an entry names.
+func (r *Registry) readRef(e *entry, ref versionRef) (*version, error) {
+	if _, ok := parseNumber(ref.Version); !ok {
+		return nil, fmt.Errorf("%s is not a version number", quote(ref.Version))
+	}
+	v, err := readVersion(r.root, versionBase(e.def.Name, ref))
+	if err == nil && v.Hash != ref.Hash {
+		return nil, errHash
+	}
+	return v, err
+}
+
+// activeOld reads what an entry in the seed's format stands for: the newest
+// version that was kept of it, or else its source, which then has never run
+// here.
+func (r *Registry) activeOld(e *entry) (*version, error) {
+	name := e.def.Name
+	if e.problem != "" {
+		return nil, &RefusedError{name, e.version, errors.New(e.problem)}
+	}
+	var newest *version
+	for _, k := range slices.Backward(keptVersions(r.root, name)) {
+		if newest != nil && newest.Version != k.number.String() {
+			break
+		}
+		v, err := readVersion(r.root, k.base)
+		if err != nil {
+			return nil, &RefusedError{name, k.number.String(), err}
+		}
+		if v.Gate == nil {
+			continue
+		}
+		if newest != nil {
+			return nil, &ConflictError{Name: name, Message: fmt.Sprintf("%s has two versions %s: %s and %s", name, v.Version, short(newest.Hash), short(v.Hash))}
+		}
+		newest = v
+	}
+	if newest != nil {
+		newest.Lenient = true
+		return newest, nil
+	}
+	source, err := readableCopy(r.root, name)
+	if err != nil {
+		return nil, &RefusedError{name, e.version, err}
+	}
+	if source == nil {
+		return nil, r.missing(e)
+	}
+	number, ok := parseNumber(e.version)
+	if next := nextNumber(r.root, name, nil); !ok || next.compare(firstNumber) > 0 {
+		number = nextNumber(r.root, name, e)
+	}
+	v := r.versionOf(e, number.String(), source)
+	v.Lenient = true
+	return v, nil
+}
+
+// versionOf makes a version of an entry and a source, not kept yet.
+func (r *Registry) versionOf(e *entry, number string, source []byte) *version {
+	by, _ := DecodeString(e.fields.get("created_by"), "created_by")
+	if by == "" {
+		by = ByModel
+	}
+	return &version{
+		Name: e.def.Name, Version: number, Hash: admissionHash(&e.def, source, nil), CreatedBy: by,
+		Created: r.opts.Now().UTC().Truncate(time.Second), Definition: e.def, Source: source,
+	}
+}
+
+func (r *Registry) missing(e *entry) error {
+	missing := &MissingSourceError{Name: e.def.Name, Version: e.version}
+	for _, k := range keptVersions(r.root, e.def.Name) {
+		missing.Kept = append(missing.Kept, k.number.String())
+	}
+	return missing
+}
+
+// admit makes sure that this machine's gate has let v pass.
+func (r *Registry) admit(ctx context.Context, v *version, report func(Step)) (*Evidence, error) {
+	evidence, err := r.admitted(ctx, v)
+	if err != nil || evidence != nil {
+		return evidence, err
+	}
+	s := &submission{def: v.Definition, source: v.Source, version: v.Version, lenient: v.Lenient}
+	passed, err := r.pass(ctx, s, report)
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
+		return nil, &RefusedError{v.Name, v.Version, err}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("admit %s %s: %w", v.Name, v.Version, err)
+	}
+	admitted := *v
+	admitted.Gate = &passed
+	if err := r.keepIfNew(ctx, &admitted); err != nil {
+		return nil, fmt.Errorf("keep %s %s: %w", v.Name, v.Version, err)
+	}
+	return &passed, r.recordAdmission(ctx, &admitted, "")
+}
+
+// keepIfNew keeps the bytes that were admitted, so that a later edit of the
+// readable copy is seen as one. Where nothing can be written the admission
+// alone must do.
+func (r *Registry) keepIfNew(ctx context.Context, v *version) error {
+	base := versionBase(v.Name, v.ref())
+	if _, err := readVersion(r.root, base); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	err := r.exclusively(ctx, func() error {
+		if _, err := readVersion(r.root, base); !errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return writeError(r.keepAlone(v))
+	})
+	if errors.Is(err, ErrReadOnly) {
+		return nil
+	}
+	return err
+}
+
+// grant says what v may reach now, by its definition, policy and approvals.
+func (r *Registry) grant(ctx context.Context, e *entry, v *version) (sandbox.Grant, []string, error) {
+	p := v.Definition.Permissions
+	if p == nil && e.hash == "" {
+		return r.grantOld(ctx, v)
+	}
+	if p == nil {
+		return sandbox.Grant{}, nil, nil
+	}
+	waiting, err := r.allow(ctx, Question{Name: v.Name, Capability: v.Definition.Capability, Version: v.Version, Net: p.Net})
+	var refusal *Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return sandbox.Grant{}, nil, &RefusedError{v.Name, v.Version, err}
+	case err != nil:
+		return sandbox.Grant{}, nil, err
+	case len(waiting) > 0:
+		return sandbox.Grant{}, nil, &PendingError{v.Name, v.Version, waiting, approveCommand(v.Name)}
+	}
+	return grantFor(p, r.opts.Workspace), nil, nil
+}
+
+// drift says when the readable copy is not what runs.
+func (r *Registry) drift(v *version) []string {
+	current, err := readableCopy(r.root, v.Name)
+	switch {
+	case err != nil:
+		return []string{fmt.Sprintf("tools/%s.ts cannot be read (%v); version %s runs", v.Name, err, v.Version)}
+	case current == nil:
+		return []string{fmt.Sprintf("tools/%s.ts is missing; version %s runs", v.Name, v.Version)}
+	case !bytes.Equal(current, v.Source):
+		return []string{fmt.Sprintf("tools/%s.ts was changed outside; version %s runs until a person accepts the change with: tendril capability accept %s", v.Name, v.Version, v.Name)}
+	}
+	return nil
+}
+
+// tryPending looks whether the version that waits beside the active one may
+// take its place now. If not, the active one goes on, with a note.
+func (r *Registry) tryPending(ctx context.Context, e *entry, report func(Step)) (*entry, []string, error) {
+	v, err := r.readRef(e, *e.pending)
+	if err == nil {
+		v.Lenient = false
+		_, err = r.admit(ctx, v, report)
+	}
+	if err == nil {
+		_, _, err = r.grant(ctx, &entry{hash: v.Hash}, v)
+	}
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	if err != nil {
+		return e, []string{fmt.Sprintf("version %s runs; the newer one does not yet: %v", e.version, err)}, nil
+	}
+	if err := r.activate(ctx, v); err != nil {
+		return e, []string{fmt.Sprintf("version %s runs; %s was allowed but could not be made active: %v", e.version, v.Version, err)}, nil
+	}
+	e, err = r.find(ctx, v.Name)
+	return e, nil, err
+}
+
+// activate makes a version that waited the active one.
+func (r *Registry) activate(ctx context.Context, v *version) error {
+	return writeError(r.exclusively(ctx, func() error {
+		ix, err := r.loadLocked()
+		if err != nil {
+			return err
+		}
+		e := ix.find(v.Name)
+		if ix.conflict != "" || e == nil || e.conflict != "" {
+			return &ConflictError{Name: v.Name, Message: "the entry of " + v.Name + " has changed meanwhile"}
+		}
+		waits := e.pending != nil && *e.pending == v.ref()
+		if !waits && (e.status != StatusPending || e.hash != v.Hash) {
+			return nil // done by another process
+		}
+		if err := r.keepDrift(ix, v.Name, v.Source); err != nil {
+			return err
+		}
+		current, _ := readableCopy(r.root, v.Name) // unreadable: nothing that a repair may replace
+		j := journal{Name: v.Name, versionRef: v.ref(), Copy: digest(current)}
+		if err := replace(r.disk, journalPath, indent(encode(j))); err != nil {
+			return err
+		}
+		if err := replace(r.disk, indexPath, ix.with(activeEntry(e, v, StatusActive)).encode()); err != nil {
+			return errors.Join(err, r.recover())
+		}
+		return errors.Join(replace(r.disk, copyPath(v.Name), v.Source), r.disk.Remove(journalPath))
+	}))
+}
+
+// grantOld is the grant of a capability in the seed's format: the workspace,
+// and, once a person has approved the workspace, the hosts of the settings. Any
+// host at all, which the seed gave, cannot be granted yet.
+func (r *Registry) grantOld(ctx context.Context, v *version) (sandbox.Grant, []string, error) {
+	if !seemsToUseNetwork(v.Source) {
+		return sandbox.Grant{}, nil, nil
+	}
+	note := func(text string) (sandbox.Grant, []string, error) {
+		return sandbox.Grant{}, []string{fmt.Sprintf("%s runs without network: %s", v.Name, text)}, nil
+	}
+	policy := r.opts.Policy
+	hosts := slices.DeleteFunc(slices.Clone(policy.AllowedDomains), func(h string) bool { return sandbox.CheckHost(h) != nil })
+	switch {
+	case policy.Network == NetworkDeny:
+		return note("it is switched off in the settings (sandbox.policy.network)")
+	case len(hosts) == 0:
+		return note("it comes from an older workspace and declares no hosts, and access to any host cannot be granted yet; " +
+			"register it again with permissions.net, or name hosts in sandbox.allowedDomains")
+	}
+	approved, err := r.workspaceApproved(ctx, hosts)
+	if err != nil {
+		return sandbox.Grant{}, nil, err
+	}
+	if !approved {
+		return note("nobody has allowed it for this older workspace; a person can, with: tendril capability approve --workspace")
+	}
+	return sandbox.Grant{Net: hosts}, nil, nil
+}
+
+// workspaceApproved reports whether a person has allowed network access for the
+// capabilities of an old workspace, and asks once where somebody is there.
+func (r *Registry) workspaceApproved(ctx context.Context, hosts []string) (bool, error) {
+	approved, err := r.approved(ctx, "")
+	if err != nil || slices.Contains(approved, anyHost) {
+		return err == nil, err
+	}
+	once, denied := r.consents.get("")
+	if len(once) > 0 || len(denied) > 0 || r.opts.Approver == nil {
+		return len(once) > 0, nil
+	}
+	answer, err := r.opts.Approver.Approve(ctx, Question{
+		Capability: "the capabilities of this older workspace, which declare no hosts", Net: hosts, New: hosts,
+	})
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("ask for network access of the workspace: %w", err)
+	case answer == AllowAlways:
+		return true, r.recordApproval(ctx, "", []string{anyHost})
+	case answer == AllowOnce:
+		r.consents.add(&r.consents.allowed, "", []string{anyHost})
+		return true, nil
+	}
+	r.consents.add(&r.consents.denied, "", []string{anyHost})
+	return false, nil
+}

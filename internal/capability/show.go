@@ -1,0 +1,103 @@
+package capability
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Info is all that is known of a capability.
+type Info struct {
+	Definition Definition `json:"definition"`
+	Status     string     `json:"status"`
+	Version    string     `json:"version"`
+	Hash       string     `json:"sha256,omitempty"`
+	CreatedBy  string     `json:"created_by,omitempty"`
+	Updated    time.Time  `json:"updated,omitzero"`
+	Grants     Grants     `json:"grants"`
+	// Approved are the hosts that a person has allowed for good.
+	Approved []string `json:"approved"`
+	// Pending is the number of a version that waits for a person.
+	Pending  string        `json:"pending,omitempty"`
+	Versions []VersionInfo `json:"versions"`
+	// Evidence is what this machine's gate saw; nil: it has not seen it yet.
+	Evidence *Evidence `json:"evidence"`
+	Usage    Usage     `json:"usage"`
+	// Notes tell of drift and of what is wrong.
+	Notes  []string `json:"notes"`
+	Source string   `json:"source"`
+}
+
+// VersionInfo is a version that is kept.
+type VersionInfo struct {
+	Version   string    `json:"version"`
+	Hash      string    `json:"sha256"`
+	CreatedBy string    `json:"created_by,omitempty"`
+	Created   time.Time `json:"created,omitzero"`
+	Note      string    `json:"note,omitempty"`
+}
+
+// Show tells all that is known of a capability. It runs no gate. Errors are
+// those of [Registry.Resolve] that say that there is nothing to show.
+func (r *Registry) Show(ctx context.Context, name string) (*Info, error) {
+	e, err := r.find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	used, err := r.proven(ctx)
+	if err != nil {
+		return nil, err
+	}
+	approved, err := r.approved(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	info := &Info{
+		Definition: e.def, Status: status(e, used), Version: e.version, Hash: e.hash, Grants: grantsOf(e.def.Permissions),
+		Approved: orEmpty(approved), Versions: r.versionInfos(name), Usage: used.sum(name), Notes: []string{},
+	}
+	if e.pending != nil {
+		info.Pending = e.pending.Version
+	}
+	return info, r.showActive(ctx, info, e)
+}
+
+// showActive adds what the active version itself tells.
+func (r *Registry) showActive(ctx context.Context, info *Info, e *entry) error {
+	v, err := r.active(e)
+	var refused *RefusedError
+	var missing *MissingSourceError
+	var conflict *ConflictError
+	if errors.As(err, &refused) || errors.As(err, &missing) || errors.As(err, &conflict) {
+		info.Notes = append(info.Notes, err.Error())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	info.Version, info.Hash, info.Definition = v.Version, v.Hash, v.Definition
+	info.CreatedBy, info.Updated = v.CreatedBy, v.Created
+	info.Grants = grantsOf(v.Definition.Permissions)
+	info.Source = string(v.Source)
+	info.Notes = append(info.Notes, r.drift(v)...)
+	if canonicalOf(&v.Definition) != canonicalOf(&e.def) {
+		info.Notes = append(info.Notes, "the entry in tools/index.json was changed outside; the definition of version "+v.Version+" counts")
+	}
+	info.Evidence, err = r.admitted(ctx, v)
+	return err
+}
+
+func canonicalOf(def *Definition) string { return string(canonicalDefinition(def)) }
+
+func (r *Registry) versionInfos(name string) []VersionInfo {
+	infos := []VersionInfo{}
+	for _, k := range keptVersions(r.root, name) {
+		v, err := readVersion(r.root, k.base)
+		if err != nil {
+			infos = append(infos, VersionInfo{Version: k.number.String(), Hash: k.hash, Note: "cannot be read: " + err.Error()})
+			continue
+		}
+		infos = append(infos, VersionInfo{Version: v.Version, Hash: v.Hash, CreatedBy: v.CreatedBy, Created: v.Created, Note: v.Note})
+	}
+	return infos
+}

@@ -1,0 +1,157 @@
+package capability
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxKept is the size up to which a source is read back; old workspaces may
+// hold larger ones than the gate admits.
+const maxKept = 4 << 20
+
+// version is an immutable version of a capability: its source and what is known
+// of it. The JSON form is the file beside the source.
+type version struct {
+	Name       string     `json:"name"`
+	Version    string     `json:"version"`
+	Hash       string     `json:"sha256"`
+	CreatedBy  string     `json:"created_by"`
+	Created    time.Time  `json:"created"`
+	Model      string     `json:"model,omitempty"`
+	Session    string     `json:"session,omitempty"`
+	Note       string     `json:"note,omitempty"`
+	Lenient    bool       `json:"lenient,omitempty"` // from a workspace that is older than the gate
+	Definition Definition `json:"definition"`
+	Gate       *Evidence  `json:"gate,omitempty"` // as seen where it was made; it proves nothing here
+	Source     []byte     `json:"-"`
+}
+
+// ref is the name of a version's files, and how it is referred to.
+func (v *version) ref() versionRef { return versionRef{v.Version, v.Hash} }
+
+func versionBase(name string, ref versionRef) string {
+	return path.Join(versionsPath, name, ref.Version+"-"+short(ref.Hash))
+}
+
+// keptVersion is a version as its file name tells it.
+type keptVersion struct {
+	number number
+	base   string // path without the ending
+	hash   string // the first 12 digits
+}
+
+// keptVersions lists the versions of a capability, oldest first.
+func keptVersions(root *os.Root, name string) []keptVersion {
+	names, _ := readNames(root, path.Join(versionsPath, name)) // unreadable: none
+	var kept []keptVersion
+	for _, file := range names {
+		base, ok := strings.CutSuffix(file, ".ts")
+		if !ok {
+			continue
+		}
+		text, hash, ok := strings.Cut(base, "-")
+		n, valid := parseNumber(text)
+		if ok && valid && len(hash) == 12 {
+			kept = append(kept, keptVersion{n, path.Join(versionsPath, name, base), hash})
+		}
+	}
+	slices.SortFunc(kept, func(a, b keptVersion) int {
+		if c := a.number.compare(b.number); c != 0 {
+			return c
+		}
+		return strings.Compare(a.hash, b.hash)
+	})
+	return kept
+}
+
+// nextNumber is the number for a new version of a capability: a minor more than
+// the highest ever seen.
+func nextNumber(root *os.Root, name string, e *entry) number {
+	var highest number
+	consider := func(n number) {
+		if n.compare(highest) > 0 {
+			highest = n
+		}
+	}
+	for _, k := range keptVersions(root, name) {
+		consider(k.number)
+	}
+	if e != nil {
+		n, _ := parseNumber(e.version)
+		consider(n)
+	}
+	return highest.next()
+}
+
+// errHash means that the bytes of a version are not those that its name
+// promises.
+var errHash = errors.New("its bytes do not match its hash: they were changed after it was kept; restore the file, or register the capability again")
+
+// readVersion reads the version at base and checks that its bytes are those of
+// its hash.
+func readVersion(root *os.Root, base string) (*version, error) {
+	source, err := readFile(root, base+".ts", maxKept)
+	if err != nil {
+		return nil, err
+	}
+	data, err := readFile(root, base+".json", maxKept)
+	if err != nil {
+		return nil, err
+	}
+	v, err := decodeVersion(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s.json cannot be read: %w", base, err)
+	}
+	v.Source = source
+	named := path.Base(base) == v.Version+"-"+short(v.Hash) && path.Base(path.Dir(base)) == v.Name
+	if !named || v.Name != v.Definition.Name || v.Hash != admissionHash(&v.Definition, source, nil) {
+		return nil, fmt.Errorf("%s: %w", base, errHash)
+	}
+	return v, nil
+}
+
+func decodeVersion(data []byte) (*version, error) {
+	fields, err := decodeObject(data, nil)
+	if err != nil {
+		return nil, err
+	}
+	var v version
+	definition := fields.get("definition")
+	if err := json.Unmarshal(encode(fields.set("definition", nil)), &v); err != nil {
+		return nil, err
+	}
+	if v.Definition, err = parseDefinition(definition, "definition"); err != nil {
+		return nil, err
+	}
+	if _, ok := parseNumber(v.Version); !ok || !validName(v.Name) || !validHash(v.Hash) {
+		return nil, errors.New("its name, version or hash is none")
+	}
+	return &v, nil
+}
+
+// writeVersion keeps the files of v.
+func writeVersion(d disk, v *version) error {
+	base := versionBase(v.Name, v.ref())
+	if err := replace(d, base+".ts", v.Source); err != nil {
+		return err
+	}
+	return replace(d, base+".json", indent(encode(v)))
+}
+
+// readableCopy reads tools/<name>.ts; nil when there is none.
+func readableCopy(root *os.Root, name string) ([]byte, error) {
+	data, err := readFile(root, copyPath(name), maxKept)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
+func copyPath(name string) string { return path.Join(toolsPath, name+".ts") }
