@@ -14,13 +14,20 @@ import (
 
 // Tool is something that a model can call.
 //
-// Call gets an input that is valid against the spec's schema. It never panics
-// the turn (a panic becomes a failed result), returns soon after ctx ends, and
-// does not use report after it returned. report may be called from any
-// goroutine.
+// Call gets an input that is valid against the spec's schema. A panic in it
+// becomes a failed result. It returns soon after ctx ends. report may be called
+// from any goroutine; what is reported after Call returned is dropped.
 type Tool interface {
 	Spec() ToolSpec
-	Call(ctx context.Context, input json.RawMessage, report func(Progress)) Result
+	Call(ctx context.Context, in Invocation, report func(Progress)) Result
+}
+
+// Invocation is one call of a tool, with where it came from.
+type Invocation struct {
+	Input   json.RawMessage
+	Session string
+	Model   string // "provider/model"
+	Request string // what the person asked for in this turn
 }
 
 // Limits bound a turn. A zero field means the default, or no limit where there

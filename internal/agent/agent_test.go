@@ -77,8 +77,8 @@ func (t fakeTool) Spec() ToolSpec {
 	return ToolSpec{Name: t.name, Schema: json.RawMessage(t.schema)}
 }
 
-func (t fakeTool) Call(ctx context.Context, in json.RawMessage, report func(Progress)) Result {
-	return t.call(ctx, in, report)
+func (t fakeTool) Call(ctx context.Context, in Invocation, report func(Progress)) Result {
+	return t.call(ctx, in.Input, report)
 }
 
 func executeTool(f func(context.Context, json.RawMessage, func(Progress)) Result) fakeTool {
@@ -411,7 +411,7 @@ func TestRun_EmptyPromptAndFailingLogEndTheTurn(t *testing.T) {
 	}
 }
 
-type brokenLog struct{ MemoryLog }
+type brokenLog struct{}
 
 func (brokenLog) Append(context.Context, Event) error     { return errors.New("disk full") }
 func (brokenLog) Events(context.Context) ([]Event, error) { return nil, nil }

@@ -130,6 +130,7 @@ func (t *turn) call(ctx context.Context, call *Call) Result {
 // supervise runs tool in a goroutine of its own and shows its progress from
 // ours. It returns when the tool did.
 func (t *turn) supervise(ctx context.Context, call *Call, tool boundTool, input json.RawMessage) Result {
+	in := Invocation{Input: input, Session: t.session.ID, Model: t.agent.model.Name(), Request: t.request}
 	progress := make(chan Progress)
 	returned := make(chan struct{})
 	report := func(p Progress) {
@@ -141,7 +142,7 @@ func (t *turn) supervise(ctx context.Context, call *Call, tool boundTool, input 
 	var result Result
 	go func() {
 		defer close(returned)
-		result = safely(ctx, tool, input, report)
+		result = safely(ctx, tool, in, report)
 	}()
 	for {
 		select {
@@ -155,14 +156,14 @@ func (t *turn) supervise(ctx context.Context, call *Call, tool boundTool, input 
 
 // safely turns a panic of a tool into a failed result. The stack goes to the
 // result's detail, for a bug report, and not to the model.
-func safely(ctx context.Context, tool boundTool, input json.RawMessage, report func(Progress)) (result Result) {
+func safely(ctx context.Context, tool boundTool, in Invocation, report func(Progress)) (result Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			result = failed(fmt.Sprintf("%s failed inside Tendril; this is a bug of ours, and other calls still work", tool.spec.Name))
 			result.Detail, _ = json.Marshal(map[string]string{"panic": fmt.Sprint(p), "stack": string(debug.Stack())})
 		}
 	}()
-	result = tool.Call(ctx, input, report)
+	result = tool.Call(ctx, in, report)
 	if strings.TrimSpace(result.Text) == "" {
 		result.Text = "(no output)"
 	}

@@ -1,7 +1,17 @@
 package agent
 
 import (
+	"context"
 	_ "embed" // the texts and schemas
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tendril-agent/tendril/internal/capability"
+	"github.com/tendril-agent/tendril/internal/sandbox"
 )
 
 var (
@@ -18,3 +28,206 @@ var (
 	//go:embed text/execute.json
 	executeSchema []byte
 )
+
+// Runner runs one job to its end. Its error means that the run could not even
+// be started.
+type Runner interface {
+	Run(ctx context.Context, job sandbox.Job) (sandbox.Result, error)
+}
+
+// Tools makes the three tools of a workspace.
+func Tools(registry *capability.Registry, executor *Executor) []Tool {
+	return []Tool{listTool{registry}, registerTool{registry}, executor}
+}
+
+type listTool struct{ registry *capability.Registry }
+
+func (listTool) Spec() ToolSpec {
+	return ToolSpec{Name: ListTool, Description: strings.TrimSpace(listText), Schema: listSchema}
+}
+
+func (t listTool) Call(ctx context.Context, in Invocation, _ func(Progress)) Result {
+	var input struct {
+		Query string `json:"query"`
+	}
+	if err := json.Unmarshal(in.Input, &input); err != nil {
+		return failed(err.Error())
+	}
+	listing, err := t.registry.List(ctx, input.Query)
+	if err != nil {
+		return failed(err.Error())
+	}
+	return completedJSON(listing)
+}
+
+type registerTool struct{ registry *capability.Registry }
+
+func (registerTool) Spec() ToolSpec {
+	return ToolSpec{Name: RegisterTool, Description: strings.TrimSpace(registerText), Schema: registerSchema}
+}
+
+func (t registerTool) Call(ctx context.Context, in Invocation, report func(Progress)) Result {
+	var input struct {
+		Definition json.RawMessage `json:"definition"`
+		Code       string          `json:"code"`
+	}
+	if err := json.Unmarshal(in.Input, &input); err != nil {
+		return failed(err.Error())
+	}
+	definition, err := capability.ParseDefinition(input.Definition)
+	if err != nil {
+		return failed(err.Error())
+	}
+	by := capability.Provenance{By: capability.ByModel, Session: in.Session, Request: in.Request, Model: in.Model}
+	admission, err := t.registry.Register(ctx, definition, input.Code, by, reportSteps(report))
+	var refusal *capability.Refusal
+	if errors.As(err, &refusal) {
+		result := failed(refusal.Error())
+		result.Detail = marshal(refusal)
+		return result
+	}
+	if err != nil {
+		return failed(cancelledOr(ctx, err))
+	}
+	return completedJSON(admission)
+}
+
+// Executor runs capabilities by name: the execute tool, and the command line's
+// way to run one.
+type Executor struct {
+	Registry  *capability.Registry
+	Runner    Runner
+	Workspace string
+	Limits    sandbox.Limits
+}
+
+// Execution is what is known of one run of a capability.
+type Execution struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Hash    string `json:"hash"`
+	// Notes are for the person: drift, what was not granted.
+	Notes []string `json:"notes,omitempty"`
+	sandbox.Result
+}
+
+// Spec implements [Tool].
+func (x *Executor) Spec() ToolSpec {
+	return ToolSpec{Name: ExecuteTool, Description: strings.TrimSpace(executeText), Schema: executeSchema}
+}
+
+// Call implements [Tool].
+func (x *Executor) Call(ctx context.Context, in Invocation, report func(Progress)) Result {
+	var input struct {
+		Name string          `json:"name"`
+		Args json.RawMessage `json:"args"`
+	}
+	if err := json.Unmarshal(in.Input, &input); err != nil {
+		return failed(err.Error())
+	}
+	execution, err := x.Execute(ctx, input.Name, input.Args, in.Session, report)
+	if err != nil {
+		return failed(cancelledOr(ctx, err))
+	}
+	result := Result{Status: Completed, Text: forModel(execution.Text), Detail: marshal(execution)}
+	if execution.Outcome != sandbox.OK {
+		result.Status = Failed
+		for _, note := range execution.Notes {
+			result.Text += "\nnote: " + note
+		}
+	}
+	return result
+}
+
+// Execute resolves a capability to an admitted version and runs it. The error
+// says why nothing was run; a run that failed is an Execution.
+func (x *Executor) Execute(ctx context.Context, name string, args json.RawMessage, session string, report func(Progress)) (*Execution, error) {
+	version, err := x.Registry.Resolve(ctx, name, reportSteps(report))
+	if err != nil {
+		return nil, err
+	}
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	if err := version.CheckArgs(args); err != nil {
+		return nil, fmt.Errorf("%s was not run: %w", name, err)
+	}
+	job := sandbox.Job{
+		Name: version.Name, Source: version.Source, Args: args, Workspace: x.Workspace,
+		Grant: version.Grant, Limits: x.limits(version),
+		Output: func(stream, line string) { report(Progress{Stream: stream, Line: line}) },
+	}
+	started := time.Now()
+	result, err := x.Runner.Run(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	execution := &Execution{Name: version.Name, Version: version.Version, Hash: version.Hash, Notes: version.Notes, Result: result}
+	err = x.Registry.Record(context.WithoutCancel(ctx), capability.Run{
+		Name: version.Name, Version: version.Version, Hash: version.Hash, Session: session, Started: started, Duration: result.Duration,
+		Outcome: string(result.Outcome), OutputBytes: int64(len(result.Stdout) + len(result.Stderr)),
+	})
+	if err != nil {
+		execution.Notes = append(execution.Notes, fmt.Sprintf("the run could not be recorded: %v", err))
+	}
+	return execution, nil
+}
+
+// limits narrows the configured limits by the capability's own.
+func (x *Executor) limits(version *capability.Runnable) sandbox.Limits {
+	limits := x.Limits
+	if own := version.Timeout; own > 0 && (limits.Timeout == 0 || own < limits.Timeout) {
+		limits.Timeout = own
+	}
+	return limits
+}
+
+// reportSteps shows steps of the gate as progress.
+func reportSteps(report func(Progress)) func(capability.Step) {
+	return func(s capability.Step) {
+		report(Progress{Step: s.Name, State: string(s.State), Note: s.Note, MS: s.Duration.Milliseconds()})
+	}
+}
+
+const (
+	modelHead = 22 << 10 // bytes of a long result's beginning that the model sees
+	modelTail = 10 << 10 // and of its end
+)
+
+// forModel shortens a result to what the model reads.
+func forModel(text string) string {
+	if len(text) <= modelHead+modelTail {
+		return text
+	}
+	head, tail := text[:modelHead], text[len(text)-modelTail:]
+	for !utf8.ValidString(head) {
+		head = head[:len(head)-1]
+	}
+	for !utf8.ValidString(tail) {
+		tail = tail[1:]
+	}
+	left := len(text) - len(head) - len(tail)
+	return fmt.Sprintf("%s\n[… %d of %d bytes left out here; return less, or only what is needed …]\n%s", head, left, len(text), tail)
+}
+
+// cancelledOr says what the model should read of a call that a cancel ended.
+func cancelledOr(ctx context.Context, err error) string {
+	if ctx.Err() != nil {
+		return "cancelled: " + err.Error()
+	}
+	return err.Error()
+}
+
+func completedJSON(v any) Result {
+	raw := marshal(v)
+	return Result{Status: Completed, Text: string(raw), Detail: raw}
+}
+
+// marshal encodes values of ours, which always encode.
+func marshal(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		raw, _ = json.Marshal(map[string]string{"error": err.Error()})
+	}
+	return raw
+}

@@ -16,6 +16,7 @@ type turn struct {
 	yield   func(Event) bool
 	cancel  context.CancelFunc
 	started time.Time
+	request string // the text of the prompt
 
 	number  int
 	seq     int64
@@ -36,8 +37,9 @@ func (t *turn) run(ctx context.Context, content []Block) {
 		t.finish(StopError, err)
 		return
 	}
+	t.request = textOf(content)
 	t.emit(Event{Type: TurnStarted, Model: t.agent.model.Name(), Message: &Message{Role: RoleUser, Blocks: content}})
-	if !hasText(content) {
+	if t.request == "" {
 		t.finish(StopError, errors.New("the prompt is empty; write what you want to be done"))
 		return
 	}
@@ -233,11 +235,13 @@ func canonical(raw json.RawMessage) string {
 	return string(out)
 }
 
-func hasText(blocks []Block) bool {
+// textOf joins the text blocks of a prompt.
+func textOf(blocks []Block) string {
+	var texts []string
 	for _, b := range blocks {
-		if b.Type == BlockText && strings.TrimSpace(b.Text) != "" {
-			return true
+		if b.Type == BlockText {
+			texts = append(texts, b.Text)
 		}
 	}
-	return false
+	return strings.TrimSpace(strings.Join(texts, "\n"))
 }

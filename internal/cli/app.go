@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tendril-agent/tendril/internal/agent"
+	"github.com/tendril-agent/tendril/internal/capability"
+	"github.com/tendril-agent/tendril/internal/config"
+	"github.com/tendril-agent/tendril/internal/model"
+	"github.com/tendril-agent/tendril/internal/model/demo"
+	"github.com/tendril-agent/tendril/internal/sandbox"
+	"github.com/tendril-agent/tendril/internal/store"
+	"github.com/tendril-agent/tendril/internal/workspace"
+)
+
+// settings loads the settings and the user's folders, and tells the warnings.
+func (c *command) settings() (*config.Config, config.Dirs, error) {
+	dirs, err := config.Locate(c.Getenv)
+	if err != nil {
+		c.warn("%v", err)
+	}
+	cfg, warnings, err := config.Load(dirs.Tendril)
+	if err != nil {
+		return nil, dirs, err
+	}
+	for _, w := range warnings {
+		c.warn("%s", w)
+	}
+	return cfg, dirs, nil
+}
+
+// deno finds Deno as the settings say.
+func (c *command) deno(cfg *config.Config, dirs config.Dirs) (sandbox.Deno, error) {
+	return sandbox.Find(sandbox.FindOptions{Configured: cfg.Sandbox.DenoPath, Home: dirs.Tendril, Executable: c.Executable, Getenv: c.Getenv})
+}
+
+// app is an open workspace with all that a turn needs but the model.
+type app struct {
+	cfg       *config.Config
+	denoErr   error // why there is no Deno
+	workspace *workspace.Workspace
+	db        *store.DB
+	registry  *capability.Registry
+	runner    *sandbox.Runner
+}
+
+// open opens a workspace: that of flag, else the configured one; with create it
+// may be new. approver may be nil: then nobody can be asked. Without Deno the registry can still be read;
+// ready says what keeps it from running anything.
+func (c *command) open(ctx context.Context, cfg *config.Config, dirs config.Dirs, flag string, create bool, approver capability.Approver) (*app, error) {
+	deno, denoErr := c.deno(cfg, dirs)
+	path, err := config.ResolveWorkspace(flag, cfg, dirs)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !create {
+		return nil, &exitError{code: exitConfig, err: fmt.Errorf("the workspace %s does not exist yet; `tendril setup` creates it, and so does the first `tendril run`", path)}
+	}
+	a := &app{cfg: cfg, denoErr: denoErr, runner: &sandbox.Runner{Deno: deno, Home: dirs.Tendril}}
+	var warnings []string
+	if a.workspace, warnings, err = workspace.Open(path); err != nil {
+		return nil, &exitError{code: exitConfig, err: err}
+	}
+	for _, w := range warnings {
+		c.warn("%s", w)
+	}
+	if a.db, err = c.database(ctx, dirs); err != nil {
+		return nil, errors.Join(err, a.workspace.Close())
+	}
+	a.registry, err = capability.Open(ctx, capability.Options{
+		Workspace: path, DB: a.db, Checker: a.runner, Max: cfg.Registry.MaxCapabilities, ListBytes: cfg.Registry.ListBytes,
+		Policy:   capability.Policy{Network: capability.Network(cfg.Sandbox.Network), AllowedDomains: cfg.Sandbox.AllowedDomains},
+		Approver: approver, Now: time.Now,
+	})
+	if err != nil {
+		return nil, errors.Join(err, a.close())
+	}
+	for _, n := range a.registry.Notices() {
+		c.warn("%s", noticeText(n))
+	}
+	return a, nil
+}
+
+// database opens the user's database, or one in memory, said, where nothing can
+// be kept.
+func (c *command) database(ctx context.Context, dirs config.Dirs) (*store.DB, error) {
+	path := store.Memory
+	if dirs.Tendril != "" {
+		if err := config.Prepare(dirs.Tendril); err != nil {
+			c.warn("%v", err)
+		} else {
+			path = filepath.Join(dirs.Tendril, "tendril.db")
+		}
+	}
+	db, err := store.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if notice := db.Notice(); notice != "" {
+		c.warn("%s", notice)
+	}
+	return db, nil
+}
+
+// ready says why nothing can run, if so.
+func (a *app) ready() error {
+	if err := requireLayers(a.cfg); err != nil {
+		return err
+	}
+	return a.denoErr
+}
+
+// requireLayers refuses to run with less than the settings ask for.
+func requireLayers(cfg *config.Config) error {
+	if cfg.Sandbox.Require != "os" {
+		return nil
+	}
+	return &exitError{code: exitSandbox, err: errors.New(`sandbox.require is "os", and this version has no operating system layer, so nothing may run; to run with Deno's permissions alone: tendril config set sandbox.require any`)}
+}
+
+func (a *app) close() error {
+	var err error
+	if a.registry != nil {
+		err = a.registry.Close()
+	}
+	return errors.Join(err, a.db.Close(), a.workspace.Close())
+}
+
+// limits are the configured limits of a run.
+func (a *app) limits() sandbox.Limits {
+	l := a.cfg.Sandbox.Limits
+	return sandbox.Limits{Timeout: l.Timeout, OutputBytes: int64(l.OutputBytes), HeapMB: l.HeapMB}
+}
+
+// executor runs capabilities of the workspace.
+func (a *app) executor() *agent.Executor {
+	return &agent.Executor{Registry: a.registry, Runner: a.runner, Workspace: a.workspace.Path(), Limits: a.limits()}
+}
+
+// chooseModel finds the model to use and connects to it.
+func (c *command) chooseModel(ctx context.Context, cfg *config.Config, flag string) (agent.Model, error) {
+	choice, err := config.Choose(ctx, cfg, flag, c.Getenv, probeOllama)
+	if errors.Is(err, config.ErrModelFlag) {
+		return nil, &exitError{code: exitUsage, err: err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	key := ""
+	if choice.KeyEnv != "" {
+		key = c.Getenv(choice.KeyEnv)
+	}
+	switch choice.Provider {
+	case config.Anthropic:
+		return model.NewAnthropic(model.AnthropicOptions{ModelID: choice.Model, APIKey: key, BaseURL: choice.BaseURL}), nil
+	case config.OpenAI:
+		return model.NewOpenAI(model.OpenAIOptions{ModelID: choice.Model, APIKey: key, BaseURL: choice.BaseURL}), nil
+	case config.Ollama:
+		return model.NewOllama(model.OllamaOptions{ModelID: choice.Model, Host: choice.BaseURL}), nil
+	}
+	return demo.Model{}, nil
+}
+
+// probeOllama asks a server for its models.
+func probeOllama(ctx context.Context, host string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, host+"/api/tags", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var tags struct {
+		Models []struct {
+			Name string `json:"name"`
+		} `json:"models"`
+	}
+	if err := json.NewDecoder(http.MaxBytesReader(nil, resp.Body, 1<<20)).Decode(&tags); err != nil {
+		return nil, fmt.Errorf("%s does not answer like Ollama: %w", host, err)
+	}
+	var names []string
+	for _, m := range tags.Models {
+		names = append(names, m.Name)
+	}
+	return names, nil
+}

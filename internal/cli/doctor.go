@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tendril-agent/tendril/internal/capability"
+	"github.com/tendril-agent/tendril/internal/config"
+	"github.com/tendril-agent/tendril/internal/sandbox"
+	"github.com/tendril-agent/tendril/internal/terminal"
+)
+
+// check is one line of doctor's report.
+type check struct {
+	Name  string `json:"name"`
+	State string `json:"state"` // ok, warning, failed
+	Text  string `json:"text"`
+	Hint  string `json:"hint,omitempty"`
+	err   error
+}
+
+func passed(name, format string, args ...any) check {
+	return check{Name: name, State: "ok", Text: fmt.Sprintf(format, args...)}
+}
+
+func warned(name, text, hint string) check {
+	return check{Name: name, State: "warning", Text: text, Hint: hint}
+}
+
+func broken(name string, err error) check {
+	return check{Name: name, State: "failed", Text: err.Error(), err: err}
+}
+
+func (c *command) doctorCommand() *cobra.Command {
+	var workspace string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check everything, and say what to do",
+		Long: `Check settings, Deno, the sandbox (a tiny program runs in it), the workspace, its registry and the model.
+Nothing is sent to a model provider.
+
+Exit codes: 0 all is well, else that of the first failed check: 1, 3 or 5.`,
+		Example: "  tendril doctor\n  tendril doctor --json",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return c.doctor(cmd.Context(), workspace) },
+	}
+	cmd.Flags().StringVar(&workspace, "workspace", "", "`folder` to check (default: from the settings)")
+	return cmd
+}
+
+func (c *command) doctor(ctx context.Context, workspace string) error {
+	checks := c.checks(ctx, workspace)
+	var failure error
+	for _, k := range checks {
+		if k.err != nil && failure == nil {
+			failure = &exitError{code: max(exitCode(k.err), exitFailed), err: k.err, silent: true}
+		}
+	}
+	if c.json {
+		return errors.Join(writeJSON(c.Out, map[string]any{"ok": failure == nil, "checks": checks}), failure)
+	}
+	s := style{color: terminal.ColorEnabled(c.Getenv, c.OutTTY)}
+	for _, k := range checks {
+		mark := map[string]string{"ok": s.ok("v"), "warning": s.warn("!"), "failed": s.fail("x")}[k.State]
+		c.printRaw(mark + " ")
+		c.print("%-10s %s\n", k.Name, indented(k.Text))
+		if k.Hint != "" {
+			c.print("  %-10s %s\n", "", indented(k.Hint))
+		}
+	}
+	return failure
+}
+
+// indented keeps the lines of a text below each other.
+func indented(s string) string { return strings.ReplaceAll(s, "\n", "\n             ") }
+
+func (c *command) checks(ctx context.Context, workspaceFlag string) []check {
+	dirs, err := config.Locate(c.Getenv)
+	if err != nil {
+		return []check{broken("home", err)}
+	}
+	cfg, warnings, err := config.Load(dirs.Tendril)
+	if err != nil {
+		return []check{broken("settings", err)}
+	}
+	checks := []check{passed("settings", "%s", config.Path(dirs.Tendril))}
+	for _, w := range warnings {
+		checks = append(checks, warned("settings", w.String(), ""))
+	}
+	deno, err := c.deno(cfg, dirs)
+	if err != nil {
+		checks = append(checks, broken("deno", err))
+	} else {
+		checks = append(checks, passed("deno", "%s at %s (%s)", deno.Version, deno.Path, deno.Origin), c.checkSandbox(ctx, cfg, dirs, deno))
+	}
+	checks = append(checks, c.checkRegistry(ctx, cfg, dirs, workspaceFlag)...)
+	return append(checks, c.checkModel(ctx, cfg))
+}
+
+// checkSandbox runs a tiny program that tries what no run may do.
+func (c *command) checkSandbox(ctx context.Context, cfg *config.Config, dirs config.Dirs, deno sandbox.Deno) check {
+	const name = "sandbox"
+	if err := requireLayers(cfg); err != nil {
+		return broken(name, err)
+	}
+	folder, err := os.MkdirTemp("", "tendril-doctor-")
+	if err != nil {
+		return broken(name, fmt.Errorf("no temporary folder can be made: %w", err))
+	}
+	defer os.RemoveAll(folder)
+	runner := &sandbox.Runner{Deno: deno, Home: dirs.Tendril}
+	started := time.Now()
+	result, err := runner.Run(ctx, sandbox.Job{
+		Name: "doctor", Workspace: folder, Args: json.RawMessage(`{"n": 41}`),
+		Source: []byte(`export default () => {
+  try {
+    Deno.readTextFileSync("/etc/hosts");
+    return "open";
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotCapable)) return String(error);
+  }
+  return args.n + 1;
+};`),
+	})
+	switch {
+	case err != nil:
+		return broken(name, err)
+	case result.Outcome != sandbox.OK:
+		return broken(name, &exitError{code: exitSandbox, err: fmt.Errorf("a test program failed: %s", result.Text)})
+	case result.Text != "42":
+		return broken(name, &exitError{code: exitSandbox, err: fmt.Errorf("a test program got out or did not work: %s", result.Text)})
+	}
+	return warned(name, fmt.Sprintf("in force: Deno's permissions, limits of time, output and heap (a test program ran in %d ms)", time.Since(started).Milliseconds()),
+		"the operating system layer and the egress proxy come with a later version")
+}
+
+func (c *command) checkRegistry(ctx context.Context, cfg *config.Config, dirs config.Dirs, flag string) []check {
+	a, err := c.open(ctx, cfg, dirs, flag, false, nil)
+	if err != nil {
+		return []check{broken("workspace", err)}
+	}
+	defer a.close() //nolint:errcheck // nothing was written
+	checks := []check{passed("workspace", "%s", a.workspace.Path())}
+	listing, err := a.registry.List(ctx, "")
+	if err != nil {
+		return append(checks, broken("registry", err))
+	}
+	checks = append(checks, passed("registry", "%s", plural(listing.Total, "capability", "capabilities")))
+	for _, n := range a.registry.Notices() {
+		checks = append(checks, warned("registry", n.Message, n.Hint))
+	}
+	return checks
+}
+
+func (c *command) checkModel(ctx context.Context, cfg *config.Config) check {
+	choice, err := config.Choose(ctx, cfg, "", c.Getenv, probeOllama)
+	if err != nil {
+		return broken("model", err)
+	}
+	return passed("model", "%s (%s)", choice.Name(), choice.Reason)
+}
+
+func noticeText(n capability.Notice) string {
+	if n.Hint == "" {
+		return n.Message
+	}
+	return n.Message + "; " + n.Hint
+}

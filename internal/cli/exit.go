@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tendril-agent/tendril/internal/agent"
+	"github.com/tendril-agent/tendril/internal/config"
+	"github.com/tendril-agent/tendril/internal/sandbox"
+	"github.com/tendril-agent/tendril/internal/terminal"
+)
+
+// Exit codes of every command.
+const (
+	exitOK          = 0
+	exitFailed      = 1 // also any stop but end_turn
+	exitUsage       = 2
+	exitConfig      = 3 // configuration or credentials
+	exitProvider    = 4
+	exitSandbox     = 5 // sandbox or Deno missing
+	exitInterrupted = 130
+)
+
+// exitError carries an exit code with an error. silent means that the command
+// has already said what went wrong.
+type exitError struct {
+	code   int
+	err    error
+	silent bool
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+func usageError(format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// exitCode is the one table from errors to exit codes.
+func exitCode(err error) int {
+	var exit *exitError
+	var provider *agent.ModelError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &exit):
+		return exit.code
+	case errors.Is(err, config.ErrConfig):
+		return exitConfig
+	case errors.Is(err, sandbox.ErrNoDeno):
+		return exitSandbox
+	case errors.As(err, &provider) && provider.Kind == agent.ErrCredentials:
+		return exitConfig
+	case errors.As(err, &provider):
+		return exitProvider
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	}
+	return exitFailed
+}
+
+// stopCode is the exit code of a turn.
+func stopCode(e agent.Event) int {
+	switch e.Stop {
+	case agent.StopEndTurn:
+		return exitOK
+	case agent.StopCancelled:
+		return exitInterrupted
+	case agent.StopError:
+		switch kind := agent.ErrorKind(e.Error.Kind); kind {
+		case agent.ErrCredentials:
+			return exitConfig
+		case "internal", "store":
+			return exitFailed
+		default:
+			return exitProvider
+		}
+	}
+	return exitFailed
+}
+
+// report tells the person, or the program that reads --json, what went wrong.
+func report(err error, asJSON bool, out, errOut io.Writer) int {
+	code := exitCode(err)
+	var exit *exitError
+	if err == nil || errors.As(err, &exit) && exit.silent {
+		return code
+	}
+	if asJSON {
+		line, _ := json.Marshal(map[string]any{"type": "error", "error": map[string]any{"message": err.Error()}, "exit_code": code})
+		fmt.Fprintf(out, "%s\n", terminal.EscapeJSON(line))
+	}
+	fmt.Fprintf(errOut, "tendril: %s\n", terminal.Clean(err.Error()))
+	return code
+}

@@ -1,0 +1,272 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/tendril-agent/tendril/internal/agent"
+	"github.com/tendril-agent/tendril/internal/capability"
+	"github.com/tendril-agent/tendril/internal/terminal"
+)
+
+// renderer shows the events of a turn to a person: the answer on out, what the
+// agent does on status. Everything from model and tools is cleaned first.
+type renderer struct {
+	out    io.Writer
+	status *statusLine
+	style  style
+
+	midLine bool // out does not end with a newline
+	spoke   bool // out got text
+	apart   bool // the next text begins a new paragraph
+	calls   map[string]agent.Call
+	err     error // of the first write that failed
+}
+
+func newRenderer(out io.Writer, status *statusLine, s style) *renderer {
+	return &renderer{out: out, status: status, style: s, calls: make(map[string]agent.Call)}
+}
+
+// event shows one event. Its error is that of writing the answer.
+func (r *renderer) event(e agent.Event) error {
+	switch e.Type {
+	case agent.TurnStarted:
+		r.status.wait("waiting for " + e.Model)
+	case agent.TextDelta:
+		r.text(e.Text)
+	case agent.ReasoningDelta:
+		r.status.wait("thinking")
+	case agent.ToolCallStarted:
+		r.calls[e.CallID] = *e.Call
+		r.started(e)
+	case agent.ToolCallProgress:
+		r.progress(*e.Progress)
+	case agent.ToolCallFinished:
+		r.finished(e)
+		r.status.wait("waiting for the model")
+	case agent.Retry:
+		r.line(r.style.warn("~"), "%s; trying again in %s", e.Retry.Message, duration(e.Retry.WaitMS))
+		r.status.wait("waiting to try again")
+	case agent.TurnFinished:
+		r.end(e)
+	}
+	return r.err
+}
+
+func (r *renderer) write(s string) {
+	if _, err := io.WriteString(r.out, s); err != nil && r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *renderer) text(s string) {
+	s = terminal.Clean(s)
+	if s == "" {
+		return
+	}
+	r.status.clear()
+	if r.apart {
+		r.apart = false
+		r.write("\n")
+	}
+	r.write(s)
+	r.spoke = true
+	r.midLine = !strings.HasSuffix(s, "\n")
+}
+
+// line writes one line of status, below whatever the answer has so far.
+func (r *renderer) line(mark, format string, args ...any) {
+	if r.midLine {
+		r.write("\n")
+		r.midLine = false
+	}
+	r.apart = r.spoke
+	r.status.print(mark + " " + terminal.Line(fmt.Sprintf(format, args...)))
+}
+
+func (r *renderer) started(e agent.Event) {
+	if e.Note != "" {
+		r.line(r.style.warn("!"), "%s", e.Note)
+	}
+	switch e.Tool {
+	case agent.ListTool:
+		r.status.wait("listing capabilities")
+	case agent.RegisterTool:
+		r.line(r.style.run("+"), "building %s", r.subject(*e.Call))
+		r.status.wait("checking")
+	case agent.ExecuteTool:
+		r.line(r.style.run(">"), "running %s %s", r.subject(*e.Call), r.arguments(*e.Call))
+		r.status.wait("running " + r.subject(*e.Call))
+	}
+}
+
+func (r *renderer) progress(p agent.Progress) {
+	switch {
+	case p.Stream != "":
+		r.line("  "+r.style.dim("|"), "%s", p.Line)
+	case p.State == "running":
+		r.status.wait("checking " + p.Step)
+	default:
+		note := ""
+		if p.Note != "" {
+			note = ": " + p.Note
+		}
+		r.line("  "+r.style.state(p.State), "%s %s%s", p.Step, duration(p.MS), note)
+	}
+}
+
+func (r *renderer) finished(e agent.Event) {
+	call := r.calls[e.CallID]
+	took := duration(e.DurationMS)
+	if e.Result.Status == agent.Failed {
+		what := map[string]string{
+			agent.ListTool:     "listing capabilities failed",
+			agent.RegisterTool: "not registered: " + r.subject(call),
+			agent.ExecuteTool:  r.subject(call) + " failed",
+		}[e.Tool]
+		if what == "" {
+			what = fmt.Sprintf("unknown tool %q", e.Tool)
+		}
+		r.line(r.style.fail("x"), "%s after %s", what, took)
+		r.block(e.Result.Text)
+		return
+	}
+	switch e.Tool {
+	case agent.ListTool:
+		var l capability.Listing
+		_ = json.Unmarshal(e.Result.Detail, &l) // a listing of ours; zero values read well enough
+		r.line(r.style.ok("v"), "listed %d of %s%s in %s", l.Shown, plural(l.Total, "capability", "capabilities"), r.query(call), took)
+	case agent.RegisterTool:
+		var a capability.Admission
+		_ = json.Unmarshal(e.Result.Detail, &a)
+		r.line(r.style.ok("v"), "built %s %s (%s) in %s; %s", a.Name, a.Version, a.Status, took, a.Grants)
+		for _, w := range a.Warnings {
+			r.line("  "+r.style.warn("!"), "%s", w)
+		}
+	case agent.ExecuteTool:
+		var x agent.Execution
+		_ = json.Unmarshal(e.Result.Detail, &x)
+		r.line(r.style.ok("v"), "ran %s %s in %s", x.Name, x.Version, took)
+		for _, n := range x.Notes {
+			r.line("  "+r.style.warn("!"), "%s", n)
+		}
+	}
+}
+
+// block shows a failure's text, indented and not endless.
+func (r *renderer) block(text string) {
+	const most = 20
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i, l := range lines {
+		if i == most {
+			r.line("   ", "… %d more lines", len(lines)-most)
+			return
+		}
+		r.line("   ", "%s", l)
+	}
+}
+
+func (r *renderer) end(e agent.Event) {
+	r.status.clear()
+	if r.midLine {
+		r.write("\n")
+	}
+	r.midLine, r.apart = false, false
+	summary := fmt.Sprintf("%s, %d in and %d out tokens, %s", plural(e.ModelCalls, "model call", "model calls"),
+		e.Usage.Input+e.Usage.CacheRead+e.Usage.CacheWrite, e.Usage.Output, duration(e.DurationMS))
+	switch {
+	case e.Stop == agent.StopEndTurn && !r.spoke:
+		r.line(r.style.warn("!"), "the model ended its turn without an answer (%s)", summary)
+	case e.Stop == agent.StopEndTurn:
+		r.line(r.style.dim("="), "%s", summary)
+	case e.Error != nil:
+		r.line(r.style.fail("x"), "%s", e.Error.Message)
+		if e.Error.Hint != "" {
+			r.line("   ", "%s", e.Error.Hint)
+		}
+	default:
+		r.line(r.style.fail("x"), "%s (%s)", stopText(e.Stop), summary)
+	}
+}
+
+func stopText(s agent.StopReason) string {
+	switch s {
+	case agent.StopCancelled:
+		return "cancelled"
+	case agent.StopMaxTurns:
+		return "stopped: the limit of model calls for a turn is reached; raise it with --max-turns"
+	case agent.StopTimeout:
+		return "stopped: the time for a turn is over; raise it with --timeout"
+	case agent.StopLoop:
+		return "stopped: the model repeated the same call again and again"
+	case agent.StopMaxTokens:
+		return "stopped: the model's reply was cut at its token limit"
+	case agent.StopRefusal:
+		return "the model refused to answer"
+	}
+	return "stopped: " + string(s)
+}
+
+// subject is the capability that a call is about.
+func (r *renderer) subject(c agent.Call) string {
+	var input struct {
+		Name       string          `json:"name"`
+		Definition json.RawMessage `json:"definition"`
+	}
+	_ = json.Unmarshal(c.Input, &input) // wrong shapes have no subject
+	if c.Name == agent.RegisterTool {
+		var d struct {
+			Name string `json:"name"`
+		}
+		_ = json.Unmarshal(input.Definition, &d)
+		input.Name = d.Name
+	}
+	if input.Name == "" {
+		return "(unnamed)"
+	}
+	return clip(input.Name, 64)
+}
+
+func (r *renderer) arguments(c agent.Call) string {
+	var input struct {
+		Args json.RawMessage `json:"args"`
+	}
+	_ = json.Unmarshal(c.Input, &input)
+	return clip(string(input.Args), 100)
+}
+
+func (r *renderer) query(c agent.Call) string {
+	var input struct {
+		Query string `json:"query"`
+	}
+	_ = json.Unmarshal(c.Input, &input)
+	if input.Query == "" {
+		return ""
+	}
+	return fmt.Sprintf(" for %q", clip(input.Query, 60))
+}
+
+func clip(s string, n int) string {
+	if runes := []rune(s); len(runes) > n {
+		return string(runes[:n]) + "…"
+	}
+	return s
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func duration(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	if d < time.Second {
+		return fmt.Sprintf("%d ms", ms)
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tendril-agent/tendril/internal/agent"
+	"github.com/tendril-agent/tendril/internal/config"
+	"github.com/tendril-agent/tendril/internal/model/demo"
+)
+
+type runOptions struct {
+	workspace string
+	model     string
+	maxTurns  int
+	timeout   time.Duration
+}
+
+// maxPromptBytes bounds a prompt from stdin.
+const maxPromptBytes = 4 << 20
+
+func (c *command) runCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   `run "prompt"`,
+		Short: "Run one turn in the terminal",
+		Long: `Run one turn. The answer goes to stdout; what the agent does goes to stderr. With --json each event is
+one line on stdout. A prompt of - is read from stdin. Ctrl-C cancels the turn; a second one ends at once.
+
+Exit codes: 0 the turn ended by itself, 1 it stopped early or failed, 2 usage, 3 configuration or
+credentials, 4 model provider, 5 sandbox or Deno missing, 130 interrupted.`,
+		Example: `  tendril run "how many words are in my notes?"
+  tendril run --model ollama/qwen3 "sum expenses.csv by category"
+  git log --oneline | tendril run -
+  tendril run --model demo              # lists what the demo can play`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.run(cmd.Context(), o, args)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.workspace, "workspace", "", "`folder` to work in (default: from the settings)")
+	f.StringVar(&o.model, "model", "", "`provider/model`, or demo (default: from the settings, or what is there)")
+	f.IntVar(&o.maxTurns, "max-turns", 0, "most model calls of the turn (default: from the settings)")
+	f.DurationVar(&o.timeout, "timeout", 0, "most time of the turn, such as 90s or 5m (default: from the settings)")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if f.Changed("max-turns") && o.maxTurns <= 0 {
+			return usageError("--max-turns %d: must be 1 or more", o.maxTurns)
+		}
+		if f.Changed("timeout") && o.timeout <= 0 {
+			return usageError("--timeout %s: must be more than zero, such as 90s", o.timeout)
+		}
+		return nil
+	}
+	return cmd
+}
+
+func (c *command) run(ctx context.Context, o runOptions, args []string) error {
+	if len(args) == 0 && o.model == config.Demo {
+		return c.demoPrompts()
+	}
+	prompt, err := c.prompt(args)
+	if err != nil {
+		return err
+	}
+	cfg, dirs, err := c.settings()
+	if err != nil {
+		return err
+	}
+	m, err := c.chooseModel(ctx, cfg, o.model)
+	if err != nil {
+		return err
+	}
+	a, err := c.open(ctx, cfg, dirs, o.workspace, true, c.approver())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := a.close(); err != nil {
+			c.warn("%v", err)
+		}
+	}()
+	if err := a.ready(); err != nil {
+		return err
+	}
+	return c.turn(ctx, a, m, o, prompt)
+}
+
+// turn plays one turn and shows it.
+func (c *command) turn(ctx context.Context, a *app, m agent.Model, o runOptions, prompt string) error {
+	system := agent.SystemPrompt(a.workspace.Path())
+	if err := a.workspace.WriteDisplayCopy(system); err != nil {
+		c.warn("%v", err)
+	}
+	limits := agent.Limits{MaxTurns: a.cfg.Agent.MaxTurns, Timeout: a.cfg.Agent.Timeout}
+	if o.maxTurns > 0 {
+		limits.MaxTurns = o.maxTurns
+	}
+	if o.timeout > 0 {
+		limits.Timeout = o.timeout
+	}
+	ag, err := agent.New(m, system, agent.Tools(a.registry, a.executor()), limits)
+	if err != nil {
+		return err
+	}
+	session := agent.Session{ID: strings.ToLower(rand.Text()), Log: &agent.MemoryLog{}}
+	events := ag.Run(ctx, session, []agent.Block{agent.Text(prompt)})
+	show, done := c.front()
+	defer done()
+	for e := range events {
+		if err := show(e); err != nil {
+			return fmt.Errorf("the output cannot be written: %w", err)
+		}
+		if e.Type == agent.TurnFinished && e.Stop != agent.StopEndTurn {
+			return &exitError{code: stopCode(e), err: errors.New(string(e.Stop)), silent: true}
+		}
+	}
+	return nil
+}
+
+// front is how events are shown: as JSON lines or to a person.
+func (c *command) front() (show func(agent.Event) error, done func()) {
+	if c.json {
+		return func(e agent.Event) error { return writeJSON(c.Out, e) }, func() {}
+	}
+	status := newStatusLine(c.Err, c.ErrTTY && c.Getenv("TERM") != "dumb")
+	r := newRenderer(c.Out, status, c.style())
+	return r.event, status.close
+}
+
+// prompt is the argument, or stdin for "-".
+func (c *command) prompt(args []string) (string, error) {
+	if len(args) == 0 {
+		return "", usageError(`a prompt is missing; for example: tendril run "how many words are in my notes?"`)
+	}
+	prompt := args[0]
+	if prompt == "-" {
+		data, err := io.ReadAll(io.LimitReader(c.In, maxPromptBytes+1))
+		if err != nil {
+			return "", fmt.Errorf("the prompt cannot be read from stdin: %w", err)
+		}
+		if len(data) > maxPromptBytes {
+			return "", usageError("the prompt on stdin is longer than %d MiB; put it into a file of the workspace and name the file", maxPromptBytes>>20)
+		}
+		prompt = string(data)
+	}
+	if strings.TrimSpace(prompt) == "" {
+		return "", usageError("the prompt is empty; write what you want to be done")
+	}
+	if !utf8.ValidString(prompt) || strings.ContainsRune(prompt, 0) {
+		return "", usageError("the prompt is not text (it holds a NUL or is not UTF-8); put it into a file of the workspace and name the file")
+	}
+	return prompt, nil
+}
+
+// demoPrompts lists what the demo can play.
+func (c *command) demoPrompts() error {
+	if c.json {
+		return writeJSON(c.Out, map[string]any{"model": demo.Name, "prompts": demo.Prompts()})
+	}
+	c.print("The demo model needs no key. Its words are scripted; it builds, checks and runs real\ncapabilities on the files of your workspace. It plays these prompts:\n\n")
+	for _, p := range demo.Prompts() {
+		c.print("  tendril run --model demo %q\n", p)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tendril-agent/tendril/internal/config"
+	"github.com/tendril-agent/tendril/internal/sandbox"
+	"github.com/tendril-agent/tendril/internal/workspace"
+)
+
+type setupOptions struct {
+	denoOnly  bool
+	workspace string
+	model     string
+}
+
+// setupResult is the --json output of setup.
+type setupResult struct {
+	Deno      string `json:"deno"`
+	Version   string `json:"deno_version"`
+	Origin    string `json:"deno_origin"`
+	Settings  string `json:"settings,omitempty"`
+	Workspace string `json:"workspace,omitempty"`
+	Model     string `json:"model,omitempty"`
+	ModelWhy  string `json:"model_reason,omitempty"`
+	// Missing says what to do about a model, when none was found.
+	Missing string `json:"missing,omitempty"`
+}
+
+func (c *command) setupCommand() *cobra.Command {
+	var o setupOptions
+	cmd := &cobra.Command{
+		Use:   "setup",
+		Short: "Fetch Deno, create the workspace, choose a model",
+		Long: fmt.Sprintf(`Set up what Tendril needs, and say what was found and what is missing. Deno %s is fetched with npm from the
+registry that npm is configured for, and checked against a hash in this program; a Deno that fits is
+used as it is. It may be run again at any time.
+
+Exit codes: 0 done (also when a model is still missing: it says what to do), 2 usage, 3 settings or
+folder not usable, 5 Deno could not be fetched.`, sandbox.TestedVersion),
+		Example: `  tendril setup
+  tendril setup --workspace ~/tools --model ollama/qwen3`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.setup(cmd.Context(), o) },
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.denoOnly, "deno-only", false, "only fetch Deno")
+	f.StringVar(&o.workspace, "workspace", "", "`folder` to make the workspace, saved in the settings")
+	f.StringVar(&o.model, "model", "", "`provider/model` to use, saved in the settings")
+	return cmd
+}
+
+func (c *command) setup(ctx context.Context, o setupOptions) error {
+	cfg, dirs, err := c.settings()
+	if err != nil {
+		return err
+	}
+	if dirs.Tendril == "" {
+		return &exitError{code: exitConfig, err: errors.New("there is no folder to set up; set HOME or TENDRIL_HOME")}
+	}
+	if err := config.Prepare(dirs.Tendril); err != nil {
+		return err
+	}
+	deno, err := c.fetchDeno(ctx, cfg, dirs)
+	if err != nil {
+		return err
+	}
+	r := setupResult{Deno: deno.Path, Version: deno.Version, Origin: string(deno.Origin)}
+	if !o.denoOnly {
+		if err := c.setupWorkspace(cfg, dirs, o, &r); err != nil {
+			return err
+		}
+		if err := c.setupModel(ctx, cfg, dirs, o, &r); err != nil {
+			return err
+		}
+	}
+	if c.json {
+		return writeJSON(c.Out, r)
+	}
+	c.showSetup(r)
+	return nil
+}
+
+// fetchDeno uses a Deno that fits, or fetches the pinned one.
+func (c *command) fetchDeno(ctx context.Context, cfg *config.Config, dirs config.Dirs) (sandbox.Deno, error) {
+	deno, err := c.deno(cfg, dirs)
+	if !errors.Is(err, sandbox.ErrNoDeno) || c.Getenv("DENO_PATH") != "" {
+		return deno, err
+	}
+	return sandbox.Fetch(ctx, dirs.Tendril, func(news string) { fmt.Fprintf(c.Err, "%s\n", news) })
+}
+
+func (c *command) setupWorkspace(cfg *config.Config, dirs config.Dirs, o setupOptions, r *setupResult) error {
+	path, err := config.ResolveWorkspace(o.workspace, cfg, dirs)
+	if err != nil {
+		return err
+	}
+	w, warnings, err := workspace.Open(path)
+	if err != nil {
+		return &exitError{code: exitConfig, err: err}
+	}
+	for _, text := range warnings {
+		c.warn("%s", text)
+	}
+	r.Workspace = path
+	if o.workspace != "" {
+		if err := c.save(dirs, config.Change{Path: "workspace", Value: path}); err != nil {
+			return errors.Join(err, w.Close())
+		}
+	}
+	return w.Close()
+}
+
+// setupModel saves the model of --model, and says which one will be used.
+func (c *command) setupModel(ctx context.Context, cfg *config.Config, dirs config.Dirs, o setupOptions, r *setupResult) error {
+	r.Settings = config.Path(dirs.Tendril)
+	choice, err := config.Choose(ctx, cfg, o.model, c.Getenv, probeOllama)
+	switch {
+	case errors.Is(err, config.ErrModelFlag):
+		return &exitError{code: exitUsage, err: err}
+	case err != nil && (o.model != "" || ctx.Err() != nil):
+		return err
+	case err != nil:
+		r.Missing = err.Error()
+		return nil
+	}
+	r.Model, r.ModelWhy = choice.Name(), choice.Reason
+	if o.model == "" || choice.Provider == config.Demo {
+		return nil
+	}
+	return c.save(dirs,
+		config.Change{Path: "model." + choice.Provider + ".modelId", Value: choice.Model},
+		config.Change{Path: "model.provider", Value: choice.Provider})
+}
+
+func (c *command) save(dirs config.Dirs, changes ...config.Change) error {
+	warnings, err := config.Set(dirs.Tendril, changes...)
+	for _, w := range warnings {
+		c.warn("%s", w)
+	}
+	return err
+}
+
+func (c *command) showSetup(r setupResult) {
+	c.print("✓ Deno %s at %s (%s)\n", r.Version, r.Deno, r.Origin)
+	if r.Workspace == "" {
+		return
+	}
+	c.print("✓ workspace %s\n", r.Workspace)
+	if r.Missing != "" {
+		c.print("! %s\n", r.Missing)
+		return
+	}
+	c.print("✓ model %s (%s)\n\nready; try: tendril run \"how many files are in my workspace?\"\n", r.Model, r.ModelWhy)
+}
