@@ -314,3 +314,13 @@ func TestRunner_Honest(t *testing.T) {
 		})
 	}
 }
+
+func TestRunner_PlantedConfiguration(t *testing.T) {
+	for _, kind := range []string{"denojson", "toolsdenojson", "badjson", "badlock", "byonm", "npmrc", "links"} {
+		f := newFixture(t)
+		f.plant(t, kind)
+		if got := mustRun(t, f.runner, Job{Name: "plain", Source: []byte(`console.log("ran")`), Workspace: f.ws}); got.Text != "ran" {
+			t.Errorf("%s: %s", kind, got.Text)
+		}
+	}
+}

@@ -26,7 +26,7 @@ type Grant struct {
 // Limits bound one run. A zero field means the default.
 type Limits struct {
 	Timeout     time.Duration // default 45 s
-	OutputBytes int64         // stdout and stderr together; default 1 MiB
+	OutputBytes int64         // stdout and stderr together, an eighth of it for stderr; default 1 MiB
 	HeapMB      int           // V8 heap; default 256
 }
 
