@@ -39,6 +39,9 @@ func newAccess(ctx context.Context, job Job, home string) (access, error) {
 	if err := a.closeLinks(ctx); err != nil {
 		return access{}, err
 	}
+	if err := a.checkMoves(); err != nil {
+		return access{}, err
+	}
 	for _, entry := range job.Grant.Net {
 		if err := CheckHost(entry); err != nil {
 			return access{}, err
@@ -137,7 +140,11 @@ func (a *access) flags(s *stage, heapMB int) []string {
 	}
 	args = appendLists(args, "--allow-read=", append(slices.Clone(a.read), s.source(), s.tmp()))
 	args = appendLists(args, "--deny-read=", a.denyRead)
-	args = appendLists(args, "--allow-write=", append(slices.Clone(a.write), s.tmp()))
+	write := slices.Clone(a.write)
+	if s.tmpWritable {
+		write = append(write, s.tmp())
+	}
+	args = appendLists(args, "--allow-write=", write)
 	args = appendLists(args, "--deny-write=", a.denyWrite)
 	if len(a.net) > 0 {
 		args = appendLists(args, "--allow-net=", a.net)

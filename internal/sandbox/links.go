@@ -27,8 +27,8 @@ type links struct {
 	first               string
 }
 
-// scan walks everything below a granted root. Folders that cannot be read are
-// denied, as are those which a rule denies already not walked.
+// scan walks everything below a granted root but what is closed both ways. A
+// folder that cannot be listed is denied: the run might open it up.
 func (l *links) scan(ctx context.Context, root string) error {
 	info, err := os.Lstat(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +61,7 @@ func (l *links) scanDir(ctx context.Context, dir, top string) error {
 		switch {
 		case entry.Type()&(fs.ModeSymlink|fs.ModeIrregular) != 0:
 			l.link(path, topPath)
-		case entry.IsDir() && l.canRead(path):
+		case entry.IsDir() && (l.canRead(path) || l.canWrite(path)):
 			if err := l.scanDir(ctx, path, topPath); err != nil {
 				return err
 			}

@@ -65,6 +65,9 @@ func (r *Runner) Run(ctx context.Context, job Job) (Result, error) {
 		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
 	}
 	defer stage.Close()
+	if err := stage.placeTmp(access.write, job.Source); err != nil {
+		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
+	}
 	run := run{job: job, access: access, stage: stage, nonce: newNonce(), begin: begin}
 	return run.do(ctx, r.Deno)
 }

@@ -22,6 +22,9 @@ var bootstrap []byte
 type stage struct {
 	root string
 	name string
+
+	tmpDir      string
+	tmpWritable bool // it needs a grant of its own
 }
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,199}$`)
@@ -39,7 +42,7 @@ func newStage(home, name string, source []byte, outside ...string) (*stage, erro
 	if err != nil {
 		return nil, fmt.Errorf("make a private folder for the run: %w", err)
 	}
-	s := &stage{root: root, name: name}
+	s := &stage{root: root, name: name, tmpDir: filepath.Join(root, "tmp")}
 	if err := s.fill(source); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("fill the private folder of the run: %w", err)
@@ -92,26 +95,31 @@ func stageBase(home string, outside []string) (string, error) {
 func (s *stage) bootstrap() string { return filepath.Join(s.root, "boot", "bootstrap.ts") }
 func (s *stage) source() string    { return filepath.Join(s.root, "src", s.name+".ts") }
 func (s *stage) denoDir() string   { return filepath.Join(s.root, "deno") }
-func (s *stage) tmp() string       { return filepath.Join(s.root, "tmp") }
+func (s *stage) tmp() string       { return s.tmpDir }
 
-// Close removes the folder, also when the run took away its own permissions.
+// Close removes the folder and the one for temporary files.
 func (s *stage) Close() error {
-	if os.RemoveAll(s.root) == nil {
+	return errors.Join(removeAll(s.tmpDir), removeAll(s.root))
+}
+
+// removeAll removes a folder, also when the run took away its own permissions.
+func removeAll(root string) error {
+	if os.RemoveAll(root) == nil {
 		return nil
 	}
-	_ = filepath.WalkDir(s.root, func(path string, entry fs.DirEntry, _ error) error {
+	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, _ error) error {
 		if entry != nil && entry.IsDir() {
 			_ = os.Chmod(path, 0o700)
 		}
 		return nil
 	})
-	return os.RemoveAll(s.root)
+	return os.RemoveAll(root)
 }
 
 // hide replaces the places of the stage in a text: the source is called
 // <name>.ts, as its author knows it.
 func (s *stage) hide(text string) string {
-	if !strings.Contains(text, filepath.Base(s.root)) {
+	if !strings.Contains(text, filepath.Base(s.root)) && !strings.Contains(text, filepath.Base(s.tmpDir)) {
 		return text
 	}
 	var pairs []string
