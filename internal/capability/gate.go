@@ -230,8 +230,8 @@ func (r *Registry) admission(ctx context.Context, v *version, evidence Evidence,
 		a.Status, a.Command = StatusPending, approveCommand(v.Name)
 		return a, nil
 	}
-	proven, err := r.proven(ctx)
-	if err == nil && proven.has(v.Name, v.Hash) {
+	used, err := r.usage(ctx)
+	if err == nil && used.has(v.Name, v.Hash) {
 		a.Status = StatusActive
 	}
 	return a, err

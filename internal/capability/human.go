@@ -57,7 +57,7 @@ func (r *Registry) Approve(ctx context.Context, name string) (*Admission, error)
 		return nil, err
 	}
 	if v.Definition.Permissions == nil || len(v.Definition.Permissions.Net) == 0 {
-		return nil, fmt.Errorf("approve %s: it asks for no network access: %w", name, ErrNothingToDo)
+		return nil, fmt.Errorf("approve %s: it declares no hosts: %w (of an older workspace: tendril capability approve --workspace)", name, ErrNothingToDo)
 	}
 	if err := r.opts.Policy.check(v.Definition.Permissions.Net); err != nil {
 		return nil, fmt.Errorf("approve %s: %w", name, err)

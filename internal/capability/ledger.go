@@ -108,8 +108,8 @@ func (t track) sum(name string) Usage {
 	return sum
 }
 
-// proven reads the usage of this workspace.
-func (r *Registry) proven(ctx context.Context) (track, error) {
+// usage reads the usage of this workspace.
+func (r *Registry) usage(ctx context.Context) (track, error) {
 	rows, err := r.opts.DB.SQL.QueryContext(ctx, "SELECT name, hash, runs, succeeded, last FROM usage WHERE workspace = ?", r.workspace)
 	if err != nil {
 		return nil, fmt.Errorf("read the ledger: %w", err)
@@ -132,7 +132,7 @@ func (r *Registry) proven(ctx context.Context) (track, error) {
 
 // leastUsed returns up to n of names, those with the fewest and oldest runs.
 func (r *Registry) leastUsed(ctx context.Context, names []string, n int) ([]string, error) {
-	t, err := r.proven(ctx)
+	t, err := r.usage(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -39,7 +40,7 @@ func (r *Registry) List(ctx context.Context, query string) (Listing, error) {
 	if err != nil {
 		return Listing{}, err
 	}
-	used, err := r.proven(ctx)
+	used, err := r.usage(ctx)
 	if err != nil {
 		return Listing{}, err
 	}
@@ -84,7 +85,7 @@ func summarize(e *entry, used track) Summary {
 		Triggers: shorten(e.def.Triggers), Suppression: shorten(e.def.Suppression), Status: status(e, used),
 	}
 	if len(e.def.Parameters) <= maxParameters {
-		s.Parameters = e.def.Parameters
+		s.Parameters = bytes.ToValidUTF8(e.def.Parameters, []byte("\ufffd"))
 	}
 	return s
 }

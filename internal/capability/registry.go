@@ -70,6 +70,9 @@ func Open(ctx context.Context, opts Options) (*Registry, error) {
 	if !filepath.IsAbs(opts.Workspace) {
 		return nil, fmt.Errorf("open the registry: the workspace %s is not an absolute path", opts.Workspace)
 	}
+	if opts.DB == nil {
+		return nil, errors.New("open the registry: it needs a database")
+	}
 	if err := opts.DB.Migrate(ctx, "capability", migrations); err != nil {
 		return nil, fmt.Errorf("open the registry: %w", err)
 	}
@@ -141,7 +144,10 @@ func (r *Registry) start(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := r.load(ctx)
+	ix, err := r.load(ctx)
+	if err == nil && ix.conflict != "" {
+		r.notify(ix.conflict, "choose one side in tools/index.json; until then nothing can be registered")
+	}
 	return err
 }
 

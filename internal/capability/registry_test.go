@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -424,4 +425,46 @@ func TestRecord_ProvesAVersion(t *testing.T) {
 	if info, err := r.Show(t.Context(), "x"); err != nil || info.Usage.Runs != 2 || info.Usage.Succeeded != 1 || info.Evidence == nil {
 		t.Errorf("show: %+v, %v", info, err)
 	}
+}
+
+func TestRegister_Concurrent(t *testing.T) {
+	r := openWith(t, testOptions(t))
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for n := range 3 {
+				name := []string{"shared", "own_" + strings.Repeat("x", i+1)}[n%2]
+				if _, err := r.Register(context.Background(), definition(name), strings.Repeat("/", 10*i+n+1), Provenance{}, nil); err != nil {
+					t.Error(err)
+				}
+				if _, err := r.Resolve(context.Background(), name, nil); err != nil {
+					t.Error(err)
+				}
+				if _, err := r.List(context.Background(), "x"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	info, err := r.Show(t.Context(), "shared")
+	if err != nil || len(info.Versions) != 16 || info.Version != "1.15.0" {
+		t.Errorf("%d versions, active %s, %v", len(info.Versions), info.Version, err)
+	}
+}
+
+func TestAcquire_EndsWithItsContext(t *testing.T) {
+	opts := testOptions(t)
+	r, other := openWith(t, opts), openWith(t, opts)
+	unlock, err := other.acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.Register(ctx, definition("x"), "1", Provenance{}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	unlock()
+	register(t, r, definition("x"), "1")
 }

@@ -236,3 +236,34 @@ func TestLinksOutOfTheWorkspace(t *testing.T) {
 		t.Errorf("written outside: %v", found)
 	}
 }
+
+func TestIndex_TwoEntriesOfOneName(t *testing.T) {
+	opts := testOptions(t)
+	one := `{"name":"a","capability":"Does it.","triggers":[],"suppression":[],"version":"1.0.0"}`
+	writeTool(t, opts, "a.ts", "1")
+	writeTool(t, opts, "index.json", `{"version":"1.0.0","capabilities":[`+one+`,`+one+`]}`)
+	resolve(t, openWith(t, opts), "a")
+
+	writeTool(t, opts, "index.json", `{"version":"1.0.0","capabilities":[`+one+`,`+strings.Replace(one, "1.0.0", "1.1.0", 1)+`]}`)
+	r := openWith(t, opts)
+	var conflict *ConflictError
+	if _, err := r.Resolve(t.Context(), "a", nil); !errors.As(err, &conflict) || !strings.Contains(err.Error(), "1.0.0 and 1.1.0") {
+		t.Errorf("resolve: %v", err)
+	}
+	if _, err := r.Register(t.Context(), definition("a"), "2", Provenance{}, nil); !errors.As(err, &conflict) {
+		t.Errorf("register: %v", err)
+	}
+	register(t, r, definition("b"), "2")
+}
+
+func TestIndex_PermissionsOfANewerProgram(t *testing.T) {
+	opts := testOptions(t)
+	writeTool(t, opts, "index.json", `{"version":"1.0.0","capabilities":[{"name":"a","capability":"Does it.","triggers":[],"suppression":[],"permissions":{"gpu":true}}]}`)
+	writeTool(t, opts, "a.ts", "1")
+	r := openWith(t, opts)
+	register(t, r, definition("b"), "2")
+	var refused *RefusedError
+	if _, err := r.Resolve(t.Context(), "a", nil); !errors.As(err, &refused) || !strings.Contains(readTool(t, opts, "index.json"), `"gpu": true`) {
+		t.Errorf("resolve: %v", err)
+	}
+}

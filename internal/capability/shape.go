@@ -74,15 +74,17 @@ func checkTexts(def *Definition) []string {
 		}
 	}
 	check("definition.capability", def.Capability)
-	for name, list := range map[string][]string{"triggers": def.Triggers, "suppression": def.Suppression} {
+	moments := func(path string, list []string) {
 		if len(list) > maxMoments {
-			faults = append(faults, fmt.Sprintf("definition.%s has %d entries; at most %d are allowed", name, len(list), maxMoments))
-			continue
+			faults = append(faults, fmt.Sprintf("%s has %d entries; at most %d are allowed", path, len(list), maxMoments))
+			return
 		}
 		for i, text := range list {
-			check(fmt.Sprintf("definition.%s[%d]", name, i), text)
+			check(fmt.Sprintf("%s[%d]", path, i), text)
 		}
 	}
+	moments("definition.triggers", def.Triggers)
+	moments("definition.suppression", def.Suppression)
 	if len(def.Reason) > maxReason {
 		faults = append(faults, fmt.Sprintf("definition.reason has %d bytes; at most %d are allowed", len(def.Reason), maxReason))
 	}

@@ -44,7 +44,7 @@ func (r *Registry) Show(ctx context.Context, name string) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	used, err := r.proven(ctx)
+	used, err := r.usage(ctx)
 	if err != nil {
 		return nil, err
 	}
