@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 )
 
 // Probe asks the Ollama server at host which models it has. It gives up soon
@@ -63,7 +62,7 @@ func (c *chooser) override(override string) (Choice, error) {
 	case !isProvider(provider):
 		return Choice{}, &modelFlagError{fmt.Sprintf("--model %q: %s, and demo, which needs no key; it looks like anthropic/%s",
 			override, unknownProvider(provider), defaultAnthropicModel)}
-	case strings.TrimSpace(model) != model || model == "" || strings.ContainsFunc(model, unicode.IsControl):
+	case strings.TrimSpace(model) != model || model == "" || strings.ContainsFunc(model, invisible):
 		return Choice{}, &modelFlagError{fmt.Sprintf("--model %q names no model; it looks like %s/%s", override, provider, exampleModel(provider))}
 	}
 	return c.choice(provider, model, "--model")

@@ -135,6 +135,7 @@ func TestLoad_WrongValues(t *testing.T) {
 		`{"model":{"openai":[]}}`:                                             "model.openai: must be an object, not a list",
 		`{"model":{"openai":{"modelId":{"a":1}}}}`:                            "model.openai.modelId: must be a text, not an object",
 		`{"model":{"openai":{"modelId":"a\nb"}}}`:                             "model.openai.modelId: must not hold control characters",
+		`{"model":{"openai":{"modelId":"a\u202eb"}}}`:                         "model.openai.modelId: must not hold control characters",
 		`{"model":{"ollama":{"host":"localhost:11434"}}}`:                     "model.ollama.host: \"localhost:11434\" is no URL; it looks like http://localhost:11434",
 		`{"model":{"ollama":{"host":"http://"}}}`:                             "model.ollama.host",
 		`{"model":{"ollama":{"host":"http://localhost:11434/v1/"}}}`:          "model.ollama.host: must not end in /v1",

@@ -96,12 +96,19 @@ func (s *section) text(key string) string {
 
 func badText(v string) string {
 	switch {
-	case strings.ContainsFunc(v, unicode.IsControl):
+	case strings.ContainsFunc(v, invisible):
 		return "must not hold control characters"
 	case v != "" && strings.TrimSpace(v) == "":
 		return "must not be blank"
 	}
 	return ""
+}
+
+// invisible reports whether r acts on text instead of being seen. The joiners
+// of scripts and emoji are welcome.
+func invisible(r rune) bool {
+	const nonJoiner, joiner = '\u200c', '\u200d'
+	return r != nonJoiner && r != joiner && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
 // choice reads one of some words.

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -63,7 +62,7 @@ func checkSpelling(path string) error {
 		return errors.New(`contains ".."`)
 	case strings.Contains(path, ","):
 		return errors.New("contains a comma, which separates the folders that the sandbox may read")
-	case strings.ContainsFunc(path, unicode.IsControl) || !utf8.ValidString(path):
+	case strings.ContainsFunc(path, invisible) || !utf8.ValidString(path):
 		return errors.New("contains characters that cannot be shown")
 	}
 	return nil
