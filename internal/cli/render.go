@@ -21,8 +21,10 @@ type renderer struct {
 
 	midLine bool // out does not end with a newline
 	spoke   bool // out got text
+	noted   bool // a note was shown; once is enough
 	apart   bool // the next text begins a new paragraph
 	calls   map[string]agent.Call
+	printed int   // lines of live output of the current call
 	err     error // of the first write that failed
 }
 
@@ -88,7 +90,9 @@ func (r *renderer) line(mark, format string, args ...any) {
 }
 
 func (r *renderer) started(e agent.Event) {
-	if e.Note != "" {
+	r.printed = 0
+	if e.Note != "" && !r.noted {
+		r.noted = true
 		r.line(r.style.warn("!"), "%s", e.Note)
 	}
 	switch e.Tool {
@@ -106,7 +110,7 @@ func (r *renderer) started(e agent.Event) {
 func (r *renderer) progress(p agent.Progress) {
 	switch {
 	case p.Stream != "":
-		r.line("  "+r.style.dim("|"), "%s", p.Line)
+		r.output(p.Line)
 	case p.State == "running":
 		r.status.wait("checking " + p.Step)
 	default:
@@ -156,6 +160,23 @@ func (r *renderer) finished(e agent.Event) {
 	}
 }
 
+// What is shown of a capability's output: the result has all of it.
+const (
+	shownLines = 50
+	shownRunes = 300
+)
+
+// output shows a line that a capability prints while it runs.
+func (r *renderer) output(line string) {
+	r.printed++
+	switch {
+	case r.printed <= shownLines:
+		r.line("  "+r.style.dim("|"), "%s", clip(line, shownRunes))
+	case r.printed == shownLines+1:
+		r.line("  "+r.style.dim("|"), "… more output is not shown here")
+	}
+}
+
 // block shows a failure's text, indented and not endless.
 func (r *renderer) block(text string) {
 	const most = 20
@@ -165,7 +186,7 @@ func (r *renderer) block(text string) {
 			r.line("   ", "… %d more lines", len(lines)-most)
 			return
 		}
-		r.line("   ", "%s", l)
+		r.line("   ", "%s", clip(l, shownRunes))
 	}
 }
 

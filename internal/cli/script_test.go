@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -221,9 +223,43 @@ func cmdRequest(ts *testscript.TestScript, neg bool, args []string) {
 	if n < 1 || n > len(requests) {
 		ts.Fatalf("the provider got %d requests", len(requests))
 	}
-	if strings.Contains(string(requests[n-1].Body), args[1]) == neg {
-		ts.Fatalf("request %d: %s", n, requests[n-1].Body)
+	said := conversation(ts, requests[n-1].Body)
+	if strings.Contains(said, args[1]) == neg {
+		ts.Fatalf("request %d:\n%s", n, said)
 	}
+}
+
+// conversation is every text of a request's messages but the system prompt, a
+// line each; arguments that are JSON in a string are texts, too.
+func conversation(ts *testscript.TestScript, body []byte) string {
+	var request struct {
+		Messages []json.RawMessage `json:"messages"`
+	}
+	ts.Check(json.Unmarshal(body, &request))
+	var lines []string
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case string:
+			lines = append(lines, v)
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			for _, k := range slices.Sorted(maps.Keys(v)) {
+				walk(v[k])
+			}
+		}
+	}
+	for _, m := range request.Messages {
+		var message map[string]any
+		ts.Check(json.Unmarshal(m, &message))
+		if message["role"] != "system" {
+			walk(message)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // cmdNoProcess fails while a process of the script's own folder is alive.
