@@ -71,19 +71,23 @@ func decodeIndex(data []byte) (*index, error) {
 		return nil, errors.New("it has no list of capabilities")
 	}
 	ix := &index{fields: fields}
+	byName := make(map[string]*entry, len(items))
 	for _, item := range items {
-		ix.add(item)
+		ix.add(item, byName)
 	}
 	return ix, nil
 }
 
-func (ix *index) add(raw json.RawMessage) {
+// add reads an entry. One that is there already is dropped when it says the
+// same, else both are in conflict.
+func (ix *index) add(raw json.RawMessage, byName map[string]*entry) {
 	e, err := decodeEntry(raw)
 	if err != nil {
 		ix.bad = append(ix.bad, raw)
 		return
 	}
-	if twin := ix.find(e.def.Name); twin == nil {
+	if twin := byName[e.def.Name]; twin == nil {
+		byName[e.def.Name] = e
 		ix.entries = append(ix.entries, e)
 	} else if canonical(twin) != canonical(e) {
 		twin.conflict = fmt.Sprintf("tools/index.json has two entries of %s: %s and %s", e.def.Name, twin.describe(), e.describe())
