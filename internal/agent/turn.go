@@ -120,7 +120,7 @@ func (t *turn) interrupted(ctx context.Context) StopReason {
 	switch {
 	case t.failure != nil:
 		return StopError
-	case context.Cause(ctx) == errTurnTimeout:
+	case errors.Is(context.Cause(ctx), errTurnTimeout):
 		return StopTimeout
 	case ctx.Err() != nil || t.stopped:
 		return StopCancelled

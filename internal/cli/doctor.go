@@ -146,7 +146,7 @@ func (c *command) checkRegistry(ctx context.Context, cfg *config.Config, dirs co
 	if err != nil {
 		return []check{broken("workspace", err)}
 	}
-	defer a.close() //nolint:errcheck // nothing was written
+	defer a.close() // nothing was written
 	checks := []check{passed("workspace", "%s", a.workspace.Path())}
 	listing, err := a.registry.List(ctx, "")
 	if err != nil {

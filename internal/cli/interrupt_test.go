@@ -115,8 +115,9 @@ func TestInterrupt_EndsTheTurnWithEverything(t *testing.T) {
 		t.Skip("Windows has no SIGINT to send")
 	}
 	hang := testkit.OpenAIText("half an answer")
-	hang.Body = hang.Body[:bytes.Index(hang.Body, []byte(`"finish_reason":"stop"`))]
-	hang.Body = hang.Body[:bytes.LastIndex(hang.Body, []byte("data:"))]
+	if before, _, ok := bytes.Cut(hang.Body, []byte(`"finish_reason":"stop"`)); ok {
+		hang.Body = before[:bytes.LastIndex(before, []byte("data:"))]
+	}
 	hang.End = "hang"
 	for name, c := range map[string]struct {
 		replies []testkit.Reply

@@ -1,0 +1,241 @@
+// Package bench measures the built command and its parts. Sources are fresh in
+// every iteration, so that no cache flatters.
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tendril-agent/tendril/internal/agent"
+	"github.com/tendril-agent/tendril/internal/capability"
+	"github.com/tendril-agent/tendril/internal/model"
+	"github.com/tendril-agent/tendril/internal/sandbox"
+	"github.com/tendril-agent/tendril/internal/store"
+	"github.com/tendril-agent/tendril/internal/testkit"
+)
+
+// fresh makes a source that no run has seen.
+var serial atomic.Int64
+
+func fresh(body string) string {
+	return fmt.Sprintf("// %d-%d\n%s", os.Getpid(), serial.Add(1), body)
+}
+
+const trivial = `export default () => 42;`
+
+// BenchmarkStart is from the start of the process to its first model request.
+func BenchmarkStart(b *testing.B) {
+	bin := build(b)
+	var asked atomic.Int64
+	p := testkit.NewProviderFunc(b, func(testkit.Request) testkit.Reply {
+		asked.Store(time.Now().UnixNano())
+		return testkit.OpenAIText("done")
+	})
+	home := settings(b, p.URL)
+	var total time.Duration
+	for b.Loop() {
+		cmd := exec.Command(bin, "run", "go")
+		cmd.Env = append(os.Environ(), "TENDRIL_HOME="+home, "OPENAI_API_KEY=sk-test", "DENO_PATH="+testkit.Deno(b))
+		start := time.Now()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("%v\n%s", err, out)
+		}
+		total += time.Unix(0, asked.Load()).Sub(start)
+	}
+	b.ReportMetric(float64(total.Milliseconds())/float64(b.N), "ms-to-request/op")
+}
+
+// BenchmarkTurn is a turn of list, execute, answer against a model that answers
+// at once.
+func BenchmarkTurn(b *testing.B) {
+	w := newWorkshop(b)
+	w.register(b, "answer", trivial)
+	p := testkit.NewProviderFunc(b, func(r testkit.Request) testkit.Reply {
+		switch bytes.Count(r.Body, []byte(`"role":"tool"`)) {
+		case 0:
+			return testkit.OpenAICalls(testkit.Call{ID: "l", Name: agent.ListTool, Args: `{"query":"answer"}`})
+		case 1:
+			return testkit.OpenAICalls(testkit.Call{ID: "x", Name: agent.ExecuteTool, Args: `{"name":"answer"}`})
+		}
+		return testkit.OpenAIText("42")
+	})
+	ag := w.agent(b, p.URL)
+	for b.Loop() {
+		session := agent.Session{ID: "s", Log: &agent.MemoryLog{}}
+		for e := range ag.Run(b.Context(), session, []agent.Block{agent.Text("go")}) {
+			if e.Type == agent.TurnFinished && e.Stop != agent.StopEndTurn {
+				b.Fatalf("%+v", e)
+			}
+		}
+	}
+}
+
+// BenchmarkRegister is a registration through the whole gate, split by step.
+func BenchmarkRegister(b *testing.B) {
+	w := newWorkshop(b)
+	steps := map[string]time.Duration{}
+	for b.Loop() {
+		admission := w.register(b, fmt.Sprintf("tool_%d", serial.Add(1)), fresh(trivial))
+		for _, s := range admission.Evidence.Steps {
+			steps[s.Name] += s.Duration
+		}
+	}
+	for name, d := range steps {
+		b.ReportMetric(float64(d.Microseconds())/1000/float64(b.N), name+"-ms/op")
+	}
+}
+
+// BenchmarkExecute is one run of a trivial capability, beside a bare `deno run`
+// of the same source in the same process.
+func BenchmarkExecute(b *testing.B) {
+	deno := testkit.Deno(b)
+	b.Run("bare", func(b *testing.B) {
+		dir := b.TempDir()
+		for b.Loop() {
+			file := filepath.Join(dir, fmt.Sprintf("t%d.ts", serial.Add(1)))
+			if err := os.WriteFile(file, []byte(fresh(`console.log(42);`)), 0o600); err != nil {
+				b.Fatal(err)
+			}
+			if out, err := exec.Command(deno, "run", "--no-prompt", "--quiet", file).CombinedOutput(); err != nil {
+				b.Fatalf("%v\n%s", err, out)
+			}
+		}
+	})
+	b.Run("tendril", func(b *testing.B) {
+		w := newWorkshop(b)
+		for b.Loop() {
+			result, err := w.runner.Run(b.Context(), sandbox.Job{Name: "t", Source: []byte(fresh(trivial)), Workspace: w.dir})
+			if err != nil || result.Text != "42" {
+				b.Fatalf("%v %+v", err, result)
+			}
+		}
+	})
+}
+
+// BenchmarkMemory is the resident memory of a process after 20 turns.
+func BenchmarkMemory(b *testing.B) {
+	p := testkit.NewProviderFunc(b, func(r testkit.Request) testkit.Reply {
+		if bytes.Count(r.Body, []byte(`"role":"tool"`)) == 0 {
+			return testkit.OpenAICalls(testkit.Call{ID: "l", Name: agent.ListTool, Args: `{}`})
+		}
+		return testkit.OpenAIText("done")
+	})
+	w := newWorkshop(b)
+	ag := w.agent(b, p.URL)
+	for b.Loop() {
+		session := agent.Session{ID: "s", Log: &agent.MemoryLog{}}
+		for range 20 {
+			for range ag.Run(b.Context(), session, []agent.Block{agent.Text("go")}) {
+			}
+		}
+	}
+	b.ReportMetric(residentMB(b), "MiB")
+}
+
+// workshop is an open workspace.
+type workshop struct {
+	dir      string
+	registry *capability.Registry
+	runner   *sandbox.Runner
+}
+
+func newWorkshop(b *testing.B) *workshop {
+	b.Helper()
+	home, dir := b.TempDir(), b.TempDir()
+	db, err := store.Open(b.Context(), filepath.Join(home, "tendril.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { db.Close() })
+	deno, err := sandbox.Find(sandbox.FindOptions{Home: home, Getenv: func(name string) string {
+		if name == "DENO_PATH" {
+			return testkit.Deno(b)
+		}
+		return ""
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := &workshop{dir: dir, runner: &sandbox.Runner{Deno: deno, Home: home}}
+	w.registry, err = capability.Open(b.Context(), capability.Options{Workspace: dir, DB: db, Checker: w.runner, Max: 1 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { w.registry.Close() })
+	return w
+}
+
+func (w *workshop) register(b *testing.B, name, code string) *capability.Admission {
+	b.Helper()
+	admission, err := w.registry.Register(context.Background(), capability.Definition{
+		Name: name, Capability: "Returns the answer.", Triggers: []string{"user asks for the answer", "user asks for 42"}, Suppression: []string{},
+	}, code, capability.Provenance{By: capability.ByModel}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return admission
+}
+
+func (w *workshop) agent(b *testing.B, url string) *agent.Agent {
+	b.Helper()
+	m := model.NewOpenAI(model.OpenAIOptions{ModelID: "scripted", APIKey: "sk-test", BaseURL: url + "/v1"})
+	executor := &agent.Executor{Registry: w.registry, Runner: w.runner, Workspace: w.dir}
+	ag, err := agent.New(m, agent.SystemPrompt(w.dir), agent.Tools(w.registry, executor), agent.Limits{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return ag
+}
+
+// build compiles the command once for a benchmark.
+func build(b *testing.B) string {
+	b.Helper()
+	bin := filepath.Join(b.TempDir(), "tendril")
+	if out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "../cmd/tendril").CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	return bin
+}
+
+// settings writes a home whose model is the provider at url.
+func settings(b *testing.B, url string) string {
+	b.Helper()
+	home := b.TempDir()
+	raw, err := json.Marshal(map[string]any{
+		"workspace": filepath.Join(b.TempDir(), "ws"),
+		"model":     map[string]any{"provider": "openai", "openai": map[string]string{"modelId": "scripted", "baseURL": url + "/v1"}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, "config.json"), raw, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return home
+}
+
+// residentMB reads VmRSS (Linux only; 0 elsewhere).
+func residentMB(b *testing.B) float64 {
+	b.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			return kb / 1024
+		}
+	}
+	return 0
+}
