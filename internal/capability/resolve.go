@@ -243,28 +243,6 @@ func (r *Registry) keepIfNew(ctx context.Context, v *version) error {
 	return err
 }
 
-// grant says what v may reach now, by its definition, policy and approvals.
-func (r *Registry) grant(ctx context.Context, e *entry, v *version) (sandbox.Grant, []string, error) {
-	p := v.Definition.Permissions
-	if p == nil && e.hash == "" {
-		return r.grantOld(ctx, v)
-	}
-	if p == nil {
-		return sandbox.Grant{}, nil, nil
-	}
-	waiting, err := r.allow(ctx, Question{Name: v.Name, Capability: v.Definition.Capability, Version: v.Version, Net: p.Net})
-	var refusal *Refusal
-	switch {
-	case errors.As(err, &refusal):
-		return sandbox.Grant{}, nil, &RefusedError{v.Name, v.Version, err}
-	case err != nil:
-		return sandbox.Grant{}, nil, err
-	case len(waiting) > 0:
-		return sandbox.Grant{}, nil, &PendingError{v.Name, v.Version, waiting, approveCommand(v.Name)}
-	}
-	return grantFor(p, r.opts.Workspace), nil, nil
-}
-
 // drift says when the readable copy is not what runs.
 func (r *Registry) drift(v *version) []string {
 	current, err := readableCopy(r.root, v.Name)
@@ -331,60 +309,4 @@ func (r *Registry) activate(ctx context.Context, v *version) error {
 		}
 		return errors.Join(replace(r.disk, copyPath(v.Name), v.Source), r.disk.Remove(journalPath))
 	}))
-}
-
-// grantOld is the grant of a capability in the seed's format: the workspace,
-// and, once a person has approved the workspace, the hosts of the settings. Any
-// host at all, which the seed gave, cannot be granted yet.
-func (r *Registry) grantOld(ctx context.Context, v *version) (sandbox.Grant, []string, error) {
-	if !seemsToUseNetwork(v.Source) {
-		return sandbox.Grant{}, nil, nil
-	}
-	note := func(text string) (sandbox.Grant, []string, error) {
-		return sandbox.Grant{}, []string{fmt.Sprintf("%s runs without network: %s", v.Name, text)}, nil
-	}
-	policy := r.opts.Policy
-	hosts := slices.DeleteFunc(slices.Clone(policy.AllowedDomains), func(h string) bool { return sandbox.CheckHost(h) != nil })
-	switch {
-	case policy.Network == NetworkDeny:
-		return note("it is switched off in the settings (sandbox.policy.network)")
-	case len(hosts) == 0:
-		return note("it comes from an older workspace and declares no hosts, and access to any host cannot be granted yet; " +
-			"register it again with permissions.net, or name hosts in sandbox.allowedDomains")
-	}
-	approved, err := r.workspaceApproved(ctx, hosts)
-	if err != nil {
-		return sandbox.Grant{}, nil, err
-	}
-	if !approved {
-		return note("nobody has allowed it for this older workspace; a person can, with: tendril capability approve --workspace")
-	}
-	return sandbox.Grant{Net: hosts}, nil, nil
-}
-
-// workspaceApproved reports whether a person has allowed network access for the
-// capabilities of an old workspace, and asks once where somebody is there.
-func (r *Registry) workspaceApproved(ctx context.Context, hosts []string) (bool, error) {
-	approved, err := r.approved(ctx, "")
-	if err != nil || slices.Contains(approved, anyHost) {
-		return err == nil, err
-	}
-	once, denied := r.consents.get("")
-	if len(once) > 0 || len(denied) > 0 || r.opts.Approver == nil {
-		return len(once) > 0, nil
-	}
-	answer, err := r.opts.Approver.Approve(ctx, Question{
-		Capability: "the capabilities of this older workspace, which declare no hosts", Net: hosts, New: hosts,
-	})
-	switch {
-	case err != nil:
-		return false, fmt.Errorf("ask for network access of the workspace: %w", err)
-	case answer == AllowAlways:
-		return true, r.recordApproval(ctx, "", []string{anyHost})
-	case answer == AllowOnce:
-		r.consents.add(&r.consents.allowed, "", []string{anyHost})
-		return true, nil
-	}
-	r.consents.add(&r.consents.denied, "", []string{anyHost})
-	return false, nil
 }
