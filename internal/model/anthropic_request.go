@@ -61,9 +61,9 @@ func anthropicBlocks(blocks []agent.Block) []anthropic.ContentBlockParamUnion {
 		case b.Type == agent.BlockCall:
 			content = append(content, anthropic.NewToolUseBlock(b.Call.ID, b.Call.Input, b.Call.Name))
 		case b.Redacted && b.Text != "":
-			content = append(content, anthropic.NewRedactedThinkingBlock(b.Text))
+			content = append(content, anthropic.NewRedactedThinkingBlock(wireText(b.Text)))
 		case b.Signature != "": // unsigned reasoning would be refused
-			content = append(content, anthropic.NewThinkingBlock(b.Signature, wireText(b.Text)))
+			content = append(content, anthropic.NewThinkingBlock(wireText(b.Signature), wireText(b.Text)))
 		}
 	}
 	return content
@@ -107,9 +107,9 @@ func anthropicTool(t agent.ToolSpec) anthropic.ToolUnionParam {
 			schema.ExtraFields[keyword] = value
 		}
 	}
-	return anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
-		Name:        legalName(t.Name),
-		Description: anthropic.String(wireText(t.Description)),
-		InputSchema: schema,
-	}}
+	tool := &anthropic.ToolParam{Name: legalName(t.Name), InputSchema: schema}
+	if !isBlank(t.Description) {
+		tool.Description = anthropic.String(wireText(t.Description))
+	}
+	return anthropic.ToolUnionParam{OfTool: tool}
 }

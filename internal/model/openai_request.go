@@ -89,9 +89,9 @@ func openAITool(t agent.ToolSpec) openai.ChatCompletionToolUnionParam {
 	for keyword, value := range toolSchema(t.Schema) {
 		parameters[keyword] = value
 	}
-	return openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-		Name:        legalName(t.Name),
-		Description: openai.String(wireText(t.Description)),
-		Parameters:  parameters,
-	})
+	function := shared.FunctionDefinitionParam{Name: legalName(t.Name), Parameters: parameters}
+	if !isBlank(t.Description) {
+		function.Description = openai.String(wireText(t.Description))
+	}
+	return openai.ChatCompletionFunctionTool(function)
 }

@@ -10,7 +10,7 @@ import (
 // stay as they are.
 func toolSchema(raw json.RawMessage) map[string]json.RawMessage {
 	schema := map[string]json.RawMessage{}
-	if err := json.Unmarshal(raw, &schema); err != nil || schema == nil {
+	if err := json.Unmarshal(wireInput(raw), &schema); err != nil || schema == nil {
 		schema = map[string]json.RawMessage{}
 	}
 	schema["type"] = json.RawMessage(`"object"`)

@@ -30,16 +30,19 @@ type event struct {
 // point: an event is also complete when the stream ends cleanly after it
 // without the empty line.
 type sseReader struct {
-	src     *bufio.Reader
-	line    []byte
-	prefix  []byte // the start of the stream until the first event
-	total   int
+	src    *bufio.Reader
+	line   []byte
+	prefix []byte // the start of the stream until the first event
+	total  int
+	// Bounds in bytes of one event and of the whole stream.
+	maxEvent, maxTotal int
+
 	afterCR bool // the last line ended in CR: a LF directly after it belongs to it
 	events  int
 }
 
 func newSSEReader(r io.Reader) *sseReader {
-	return &sseReader{src: bufio.NewReader(r)}
+	return &sseReader{src: bufio.NewReader(r), maxEvent: maxEventBytes, maxTotal: maxReplyBytes}
 }
 
 // next returns the next event that has data, and [io.EOF] at a clean end. The
@@ -73,7 +76,7 @@ func (r *sseReader) next() (event, error) {
 			}
 			ev.data = append(ev.data, value...)
 			hasData = true
-			if len(ev.data) > maxEventBytes {
+			if len(ev.data) > r.maxEvent {
 				return event{}, errReplyTooLong
 			}
 		}
@@ -98,7 +101,7 @@ func (r *sseReader) readLine() ([]byte, error) {
 			}
 			return nil, err
 		}
-		if r.total++; r.total > maxReplyBytes || len(r.line) > maxEventBytes {
+		if r.total++; r.total > r.maxTotal || len(r.line) > r.maxEvent {
 			return nil, errReplyTooLong
 		}
 		if r.events == 0 && len(r.prefix) < prefixBytes {

@@ -68,7 +68,9 @@ func TestSSE_BrokenConnection(t *testing.T) {
 // TestSSE_Bounds ends endless lines, events and streams.
 func TestSSE_Bounds(t *testing.T) {
 	for _, unit := range []string{"x", "data: " + strings.Repeat("x", 4000) + "\n", ": " + strings.Repeat("x", 4000) + "\n\n"} {
-		if _, err := readEvents(&endless{unit: []byte(unit)}); !errors.Is(err, errReplyTooLong) {
+		reader := newSSEReader(&endless{unit: []byte(unit)})
+		reader.maxEvent, reader.maxTotal = 1<<16, 1<<20
+		if _, err := reader.next(); !errors.Is(err, errReplyTooLong) {
 			t.Errorf("%.10q: %v", unit, err)
 		}
 	}
