@@ -154,7 +154,7 @@ func (x *Executor) Execute(ctx context.Context, name string, args json.RawMessag
 	}
 	job := sandbox.Job{
 		Name: version.Name, Source: version.Source, Args: args, Workspace: x.Workspace,
-		Grant: version.Grant, Limits: x.limits(version),
+		Grant: version.Grant, Limits: x.limits(version.Limits),
 		Output: func(stream, line string) { report(Progress{Stream: stream, Line: line}) },
 	}
 	started := time.Now()
@@ -174,12 +174,20 @@ func (x *Executor) Execute(ctx context.Context, name string, args json.RawMessag
 }
 
 // limits narrows the configured limits by the capability's own.
-func (x *Executor) limits(version *capability.Runnable) sandbox.Limits {
-	limits := x.Limits
-	if own := version.Timeout; own > 0 && (limits.Timeout == 0 || own < limits.Timeout) {
-		limits.Timeout = own
+func (x *Executor) limits(own sandbox.Limits) sandbox.Limits {
+	return sandbox.Limits{
+		Timeout:     narrower(x.Limits.Timeout, own.Timeout),
+		OutputBytes: narrower(x.Limits.OutputBytes, own.OutputBytes),
+		HeapMB:      narrower(x.Limits.HeapMB, own.HeapMB),
 	}
-	return limits
+}
+
+// narrower is the smaller of two limits; zero means none was set.
+func narrower[T int | int64 | time.Duration](a, b T) T {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // reportSteps shows steps of the gate as progress.

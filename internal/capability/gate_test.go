@@ -136,8 +136,8 @@ func TestGate_ShapeWarns(t *testing.T) {
 	a := register(t, r, def, "1")
 	wantNote(t, a.Warnings, "1 triggers")
 	wantNote(t, a.Warnings, "rssMB")
-	if v := resolve(t, r, "x"); v.Timeout.Seconds() != 1 {
-		t.Errorf("timeout %v", v.Timeout)
+	if v := resolve(t, r, "x"); v.Limits.Timeout.Seconds() != 1 {
+		t.Errorf("timeout %v", v.Limits.Timeout)
 	}
 }
 

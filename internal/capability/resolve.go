@@ -22,7 +22,6 @@ type Runnable struct {
 	Parameters json.RawMessage // JSON Schema of args, or nil
 	Grant      sandbox.Grant
 	Limits     sandbox.Limits // zero where the definition sets none
-	Timeout    time.Duration  // Limits.Timeout
 	// Notes are for the person and the model: drift, what was not granted.
 	Notes []string
 }
@@ -66,7 +65,7 @@ func (r *Registry) Resolve(ctx context.Context, name string, report func(Step)) 
 	limits := limitsOf(v.Definition.Permissions)
 	return &Runnable{
 		Name: v.Name, Version: v.Version, Hash: v.Hash, Source: v.Source, Parameters: v.Definition.Parameters,
-		Grant: grant, Limits: limits, Timeout: limits.Timeout, Notes: notes,
+		Grant: grant, Limits: limits, Notes: notes,
 	}, nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tendril-agent/tendril/internal/schema"
 )
 
 // The sizes that the gate allows.
@@ -123,8 +125,8 @@ func checkParameters(raw json.RawMessage) []string {
 	if len(raw) > maxParameters {
 		return []string{fmt.Sprintf("definition.parameters has %d bytes; at most %d are allowed", len(raw), maxParameters)}
 	}
-	if _, err := compileParameters(raw); err != nil {
-		return []string{err.Error()}
+	if _, err := schema.Compile(raw); err != nil {
+		return []string{"definition.parameters: " + err.Error()}
 	}
 	return nil
 }

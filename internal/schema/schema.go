@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,7 +24,7 @@ type Schema struct {
 // maxProblems bounds how many complaints one error names.
 const maxProblems = 6
 
-// Compile compiles raw, which must be a JSON object describing an object. A
+// Compile compiles raw, which must be a JSON object that describes an object. A
 // $ref may only point into the schema itself: nothing is ever loaded.
 func Compile(raw json.RawMessage) (*Schema, error) {
 	value, err := decode(raw)
@@ -32,15 +33,16 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 	}
 	object, ok := value.(map[string]any)
 	if !ok {
-		return nil, errors.New("a JSON Schema must be a JSON object")
+		return nil, errors.New(`must be a JSON Schema object, for example {"type": "object", "properties": {}}`)
 	}
-	if kind, ok := object["type"]; !ok || kind != "object" {
-		return nil, errors.New(`a JSON Schema of arguments needs "type": "object" at its top`)
+	if kind, ok := object["type"]; ok && kind != "object" {
+		return nil, errors.New(`describes an object: its "type" must be "object"`)
 	}
 	const id = "mem:///schema.json"
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noLoader{})
+	c.UseRegexpEngine(anyRegexp)
 	if err := c.AddResource(id, value); err != nil {
 		return nil, fmt.Errorf("not a JSON Schema: %w", err)
 	}
@@ -55,8 +57,23 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 type noLoader struct{}
 
 func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("references to other documents are not loaded: %s", url)
+	return nil, fmt.Errorf("%q: only references inside the schema (#/$defs/…) are followed", url)
 }
+
+// anyRegexp accepts the patterns of JavaScript that Go cannot express, such as
+// lookaheads: they match everything here.
+func anyRegexp(pattern string) (jsonschema.Regexp, error) {
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return matchAll(pattern), nil
+	}
+	return re, nil
+}
+
+type matchAll string
+
+func (matchAll) MatchString(string) bool { return true }
+func (m matchAll) String() string        { return string(m) }
 
 func compileError(err error) error {
 	var invalid *jsonschema.SchemaValidationError
