@@ -29,7 +29,7 @@ setup: build $(if $(DENO_PATH),,$(MANAGED_DENO)) ## fetch the Go modules and the
 .PHONY: build
 build: ## build bin/tendril
 	go mod download
-	go build -trimpath -o bin/tendril ./cmd/tendril
+	go build -o bin/tendril ./cmd/tendril
 
 $(MANAGED_DENO): | build
 	@command -v npm >/dev/null || { echo "npm is needed to fetch Deno; install it, or set DENO_PATH to a Deno $(DENO_VERSION)"; exit 1; }
