@@ -65,7 +65,7 @@ func (r *Registry) pass(ctx context.Context, s *submission, report func(Step)) (
 		done := Step{Name: step.name, State: StepPassed, Note: found.note, Duration: time.Since(start)}
 		switch {
 		case err != nil:
-			done.State, done.Note = StepFailed, err.Error()
+			done.State, done.Note = StepFailed, shortly(err)
 		case len(found.warnings) > 0:
 			done.State, done.Note = StepWarned, strings.Join(found.warnings, "; ")
 		}
@@ -76,6 +76,15 @@ func (r *Registry) pass(ctx context.Context, s *submission, report func(Step)) (
 		}
 	}
 	return evidence, nil
+}
+
+// shortly is err in a line; a refusal tells the rest itself.
+func shortly(err error) string {
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
+		return refusal.Message
+	}
+	return err.Error()
 }
 
 func (r *Registry) judgeShape(_ context.Context, s *submission) (verdict, error) {
