@@ -186,20 +186,34 @@ func (b *builder) fromSource(name string, left object) {
 	if _, err := readableCopy(b.r.root, name); err != nil || !b.r.hasCopy(name) {
 		return
 	}
-	sentence, _ := DecodeString(left.get("capability"), "")
-	if strings.TrimSpace(sentence) == "" {
-		sentence = fmt.Sprintf("Recovered from tools/%s.ts; its description was lost.", name)
+	def, counted := b.remembered(name), &b.versions
+	if def == nil {
+		def, counted = &Definition{Capability: fmt.Sprintf("Recovered from tools/%s.ts; its description was lost.", name)}, &b.recovered
+	}
+	if sentence, _ := DecodeString(left.get("capability"), ""); strings.TrimSpace(sentence) != "" {
+		def.Capability = sentence
 	}
 	today := encode(b.r.opts.Now().UTC().Format("2006-01-02"))
 	fields := object{
-		{"name", encode(name)}, {"capability", encode(sentence)},
-		{"triggers", encode([]string{})}, {"suppression", encode([]string{})},
+		{"name", encode(name)}, {"capability", encode(def.Capability)},
+		{"triggers", encode(orEmpty(def.Triggers))}, {"suppression", encode(orEmpty(def.Suppression))},
 		{"tool_path", encode(name + ".ts")}, {"created", today}, {"created_by", encode(ByModel)},
 		{"version", encode(firstNumber.String())},
 	}
 	if e, err := decodeEntry(encode(fields)); err == nil {
-		b.add(e, &b.recovered)
+		b.add(e, counted)
 	}
+}
+
+// remembered is the definition that was kept when a capability in the seed's
+// format first ran; nil when it never did.
+func (b *builder) remembered(name string) *Definition {
+	for _, k := range slices.Backward(keptVersions(b.r.root, name)) {
+		if v, err := readVersion(b.r.root, k.base); err == nil && v.Lenient && v.Gate != nil {
+			return &v.Definition
+		}
+	}
+	return nil
 }
 
 func (r *Registry) hasCopy(name string) bool {

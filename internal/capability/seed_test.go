@@ -171,6 +171,28 @@ func TestIndex_DamagedAfterVersions(t *testing.T) {
 	}
 }
 
+// What a seed workspace's capabilities were is remembered from their first run.
+func TestSeedWorkspace_DamagedIndexKeepsTheDescriptions(t *testing.T) {
+	for _, damage := range []string{"", "\x00", "null", "{", "missing"} {
+		opts := testOptions(t)
+		writeTool(t, opts, "index.json", seedIndex("ran", "never_ran"))
+		writeTool(t, opts, "ran.ts", "1")
+		writeTool(t, opts, "never_ran.ts", "2")
+		resolve(t, openWith(t, opts), "ran")
+		if damage == "missing" {
+			os.Remove(filepath.Join(opts.Workspace, "tools/index.json"))
+		} else {
+			writeTool(t, opts, "index.json", damage)
+		}
+		for _, c := range list(t, openWith(t, opts), "").Capabilities {
+			lost := strings.Contains(c.Capability, "description was lost")
+			if lost != (c.Name == "never_ran") || !lost && !slices.Equal(c.Triggers, []string{"t"}) {
+				t.Errorf("%q: %s", damage, encode(c))
+			}
+		}
+	}
+}
+
 func TestIndex_GitConflict(t *testing.T) {
 	opts := testOptions(t)
 	r := openWith(t, opts)
