@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/tendril-agent/tendril/internal/agent"
@@ -34,7 +35,31 @@ func (c *command) settings() (*config.Config, config.Dirs, error) {
 	for _, w := range warnings {
 		c.warn("%s", w)
 	}
+	if names := notYet(cfg); len(names) > 0 {
+		c.warn("set, but not enforced by this version: %s", strings.Join(names, ", "))
+	}
 	return cfg, dirs, nil
+}
+
+// notYet names the settings that are set and that nothing heeds yet: a bound
+// that does not hold must not look as if it did.
+func notYet(cfg *config.Config) []string {
+	var names []string
+	add := func(set bool, name string) {
+		if set {
+			names = append(names, name)
+		}
+	}
+	l := cfg.Sandbox.Limits
+	add(cfg.Agent.Budget != config.Budget{}, "agent.budget")
+	add(cfg.Sandbox.CAFile != "", "sandbox.caFile")
+	add(l.RSSMB != 0, "sandbox.limits.rssMB")
+	add(l.FileMB != 0, "sandbox.limits.fileMB")
+	add(l.WrittenMB != 0, "sandbox.limits.writtenMB")
+	add(l.Files != 0, "sandbox.limits.files")
+	add(l.Processes != 0, "sandbox.limits.processes")
+	add(l.CPU != 0, "sandbox.limits.cpuS")
+	return names
 }
 
 // deno finds Deno as the settings say.
