@@ -70,7 +70,7 @@ func Set(home string, changes ...Change) ([]Warning, error) {
 	}
 	after := inspect(doc)
 	if fresh := added(before.problems, after.problems); len(fresh) > 0 {
-		return nil, &Error{File: Path(home), Problems: fresh}
+		return nil, failf("not saved: %w", &Error{File: Path(home), Problems: fresh})
 	}
 	if err := save(Path(home), doc); err != nil {
 		return nil, failf("the settings cannot be saved, nothing was changed: %w", err)
