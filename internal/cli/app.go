@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,16 +78,26 @@ type app struct {
 	runner    *sandbox.Runner
 }
 
-// open opens a workspace: that of flag, else the configured one; with create it
-// may be new. approver may be nil: then nobody can be asked. Without Deno the registry can still be read;
-// ready says what keeps it from running anything.
-func (c *command) open(ctx context.Context, cfg *config.Config, dirs config.Dirs, flag string, create bool, approver capability.Approver) (*app, error) {
+// openOptions say how a workspace is opened.
+type openOptions struct {
+	workspace string // from --workspace; empty: the configured one
+	create    bool   // it may be new
+	approver  capability.Approver
+	listBytes int // of a listing; zero: as the settings say
+}
+
+// everything is a listBytes that no registry reaches.
+const everything = 1 << 30
+
+// open opens a workspace. Without Deno the registry can still be read; ready
+// says what keeps it from running anything.
+func (c *command) open(ctx context.Context, cfg *config.Config, dirs config.Dirs, o openOptions) (*app, error) {
 	deno, denoErr := c.deno(cfg, dirs)
-	path, err := config.ResolveWorkspace(flag, cfg, dirs)
+	path, err := config.ResolveWorkspace(o.workspace, cfg, dirs)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !create {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !o.create {
 		return nil, &exitError{code: exitConfig, err: fmt.Errorf("the workspace %s does not exist yet; `tendril setup` creates it, and so does the first `tendril run`", path)}
 	}
 	a := &app{cfg: cfg, denoErr: denoErr, runner: &sandbox.Runner{Deno: deno, Home: dirs.Tendril}}
@@ -101,9 +112,9 @@ func (c *command) open(ctx context.Context, cfg *config.Config, dirs config.Dirs
 		return nil, errors.Join(err, a.workspace.Close())
 	}
 	a.registry, err = capability.Open(ctx, capability.Options{
-		Workspace: path, DB: a.db, Checker: a.runner, Max: cfg.Registry.MaxCapabilities, ListBytes: cfg.Registry.ListBytes,
+		Workspace: path, DB: a.db, Checker: a.runner, Max: cfg.Registry.MaxCapabilities, ListBytes: cmp.Or(o.listBytes, cfg.Registry.ListBytes),
 		Policy:   capability.Policy{Network: capability.Network(cfg.Sandbox.Network), AllowedDomains: cfg.Sandbox.AllowedDomains},
-		Approver: approver, Now: time.Now,
+		Approver: o.approver, Now: time.Now,
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.close())

@@ -79,7 +79,7 @@ func (c *command) withRegistry(ctx context.Context, workspace string, do func(*a
 	if err != nil {
 		return err
 	}
-	a, err := c.open(ctx, cfg, dirs, workspace, false, c.approver())
+	a, err := c.open(ctx, cfg, dirs, openOptions{workspace: workspace, approver: c.approver(), listBytes: everything})
 	if err != nil {
 		return err
 	}
@@ -128,9 +128,6 @@ func (c *command) capabilityList(ctx context.Context, a *app, args []string) err
 	}
 	for _, s := range listing.Capabilities {
 		c.print("%-*s  %-8s  %s\n", width, terminal.Line(s.Name), s.Status, terminal.Line(s.Capability))
-	}
-	if listing.Shown < listing.Total {
-		c.print("\n%d of %d shown; give a query to see others\n", listing.Shown, listing.Total)
 	}
 	return nil
 }

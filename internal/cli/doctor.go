@@ -142,7 +142,7 @@ func (c *command) checkSandbox(ctx context.Context, cfg *config.Config, dirs con
 }
 
 func (c *command) checkRegistry(ctx context.Context, cfg *config.Config, dirs config.Dirs, flag string) []check {
-	a, err := c.open(ctx, cfg, dirs, flag, false, nil)
+	a, err := c.open(ctx, cfg, dirs, openOptions{workspace: flag})
 	if err != nil {
 		return []check{broken("workspace", err)}
 	}

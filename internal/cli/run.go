@@ -79,7 +79,7 @@ func (c *command) run(ctx context.Context, o runOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	a, err := c.open(ctx, cfg, dirs, o.workspace, true, c.approver())
+	a, err := c.open(ctx, cfg, dirs, openOptions{workspace: o.workspace, create: true, approver: c.approver()})
 	if err != nil {
 		return err
 	}
