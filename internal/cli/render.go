@@ -18,6 +18,9 @@ type renderer struct {
 	out    io.Writer
 	status *statusLine
 	style  style
+	// together is set when out and status are one terminal: the answer then
+	// stands apart from what led to it.
+	together bool
 
 	midLine bool // out does not end with a newline
 	spoke   bool // out got text
@@ -70,7 +73,7 @@ func (r *renderer) text(s string) {
 		return
 	}
 	r.status.clear()
-	if r.apart {
+	if r.apart || r.together && !r.spoke {
 		r.apart = false
 		r.write("\n")
 	}
@@ -195,9 +198,11 @@ func (r *renderer) end(e agent.Event) {
 	if r.midLine {
 		r.write("\n")
 	}
+	if r.together && r.spoke {
+		r.write("\n")
+	}
 	r.midLine, r.apart = false, false
-	summary := fmt.Sprintf("%s, %d in and %d out tokens, %s", plural(e.ModelCalls, "model call", "model calls"),
-		e.Usage.Input+e.Usage.CacheRead+e.Usage.CacheWrite, e.Usage.Output, duration(e.DurationMS))
+	summary := summarize(e)
 	switch {
 	case e.Stop == agent.StopEndTurn && !r.spoke:
 		r.line(r.style.warn("!"), "the model ended its turn without an answer (%s)", summary)
@@ -211,6 +216,16 @@ func (r *renderer) end(e agent.Event) {
 	default:
 		r.line(r.style.fail("x"), "%s (%s)", stopText(e.Stop), summary)
 	}
+}
+
+// summarize is what a turn took. A model that counts no tokens used none that
+// we know of.
+func summarize(e agent.Event) string {
+	parts := []string{plural(e.ModelCalls, "model call", "model calls")}
+	if u := *e.Usage; u != (agent.Usage{}) {
+		parts = append(parts, fmt.Sprintf("%d in and %d out tokens", u.Input+u.CacheRead+u.CacheWrite, u.Output))
+	}
+	return strings.Join(append(parts, duration(e.DurationMS)), ", ")
 }
 
 func stopText(s agent.StopReason) string {

@@ -133,6 +133,7 @@ func (c *command) front() (show func(agent.Event) error, done func()) {
 	}
 	status := newStatusLine(c.Err, c.ErrTTY && c.Getenv("TERM") != "dumb")
 	r := newRenderer(c.Out, status, c.style())
+	r.together = c.OutTTY && c.ErrTTY
 	return r.event, status.close
 }
 
