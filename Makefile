@@ -17,6 +17,7 @@ RACE = $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/de
 
 TESTFLAGS ?=
 FUZZTIME ?= 10s
+FUZZDIRS ?= internal
 BENCH ?= .
 
 .PHONY: help
@@ -52,8 +53,8 @@ cover: setup ## run all tests and write the coverage to .cache/cover.html
 	@go tool cover -func='$(CACHE)/cover.out' | tail -1
 
 .PHONY: fuzz
-fuzz: setup ## run every fuzz test for FUZZTIME (10s)
-	@grep -rHo '^func Fuzz[A-Za-z0-9_]*' --include='*_test.go' internal | sort | \
+fuzz: setup ## run every fuzz test in FUZZDIRS (internal) for FUZZTIME (10s)
+	@grep -rHo '^func Fuzz[A-Za-z0-9_]*' --include='*_test.go' $(FUZZDIRS) | sort | \
 	while IFS=: read -r file func; do \
 		name=$${func#func }; package=./$$(dirname "$$file"); \
 		echo "fuzz $$package $$name"; \
@@ -80,9 +81,9 @@ $(LINT):
 fmt: ## format the Go sources
 	go fmt ./...
 
-.PHONY: vet-all
-vet-all: ## vet for Linux, macOS and Windows
-	for os in linux darwin windows; do echo "vet for $$os"; GOOS=$$os go vet ./... || exit 1; done
+.PHONY: vet-others
+vet-others: ## vet for macOS and Windows; lint vets for the system at hand
+	for os in darwin windows; do echo "vet for $$os"; GOOS=$$os go vet ./... || exit 1; done
 
 .PHONY: clean
 clean: ## remove bin/ and .cache/
