@@ -137,13 +137,15 @@ func configureProvider(ts *testscript.TestScript, kind, url string) {
 	if kind == "openai" {
 		url += "/v1"
 	}
-	settings := map[string]any{
-		"workspace": ts.Getenv("WS"),
-		"model":     map[string]any{"provider": kind, kind: map[string]string{"modelId": "scripted", "baseURL": url}},
+	ts.Check(os.MkdirAll(ts.Getenv("TENDRIL_HOME"), 0o700))
+	settings := map[string]any{}
+	if old, err := os.ReadFile(filepath.Join(ts.Getenv("TENDRIL_HOME"), "config.json")); err == nil {
+		ts.Check(json.Unmarshal(old, &settings))
 	}
+	settings["workspace"] = ts.Getenv("WS")
+	settings["model"] = map[string]any{"provider": kind, kind: map[string]string{"modelId": "scripted", "baseURL": url}}
 	raw, err := json.Marshal(settings)
 	ts.Check(err)
-	ts.Check(os.MkdirAll(ts.Getenv("TENDRIL_HOME"), 0o700))
 	ts.Check(os.WriteFile(filepath.Join(ts.Getenv("TENDRIL_HOME"), "config.json"), raw, 0o600))
 	ts.Setenv(strings.ToUpper(kind)+"_API_KEY", "sk-canary-"+kind+"-0123456789abcdef")
 }
