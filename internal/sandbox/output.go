@@ -134,6 +134,7 @@ type liner struct {
 	room   int64 // bytes that may still be handed out
 	buf    []byte
 	skip   bool // inside of a frame
+	over   bool // what follows is the account of a failure, which the result tells
 }
 
 // longLine is how much of a line without an end is held back.
@@ -157,11 +158,12 @@ func (l *liner) add(p []byte) {
 
 // end hands out the line in buf.
 func (l *liner) end() {
+	over := l.over || uncaughtAt(string(l.buf)) == 0
 	line, frame := l.take(len(l.buf))
-	if !l.skip && (len(line) > 0 || !frame) {
+	if !l.skip && !over && (len(line) > 0 || !frame) {
 		l.send(line)
 	}
-	l.skip = false
+	l.skip, l.over = false, l.over || over
 }
 
 // spill hands out the beginning of a very long line, and keeps what could be
@@ -178,6 +180,7 @@ func (l *liner) spill() {
 // it, and returns what stands before that frame.
 func (l *liner) take(n int) (line []byte, frame bool) {
 	if at := bytes.Index(l.buf, l.marker); at >= 0 {
+		l.over = l.over || bytes.HasPrefix(l.buf[at+len(l.marker):], []byte{frameError})
 		line, l.buf = l.buf[:at], nil
 		return line, true
 	}

@@ -358,6 +358,24 @@ func TestRunner_LiveOutput(t *testing.T) {
 	}
 }
 
+// The account of a failure is told once, by the result, wherever it came from.
+func TestRunner_LiveOutputEndsBeforeTheFailure(t *testing.T) {
+	for name, source := range map[string]string{
+		"thrown":          `console.error("told"); throw new Error("bad luck")`,
+		"in the function": `export default () => { console.error("told"); throw new Error("bad luck") }`,
+		"in a timer":      `console.error("told"); setTimeout(() => { throw new Error("bad luck") }, 5)`,
+		"rejected":        `console.error("told"); Promise.reject(new Error("bad luck")); await new Promise((r) => setTimeout(r, 50))`,
+		"no line end":     `Deno.stderr.writeSync(new TextEncoder().encode("told")); throw new Error("bad luck")`,
+	} {
+		var lines []string
+		got := mustRun(t, newRunner(t), Job{Name: "live", Source: []byte(source), Workspace: t.TempDir(),
+			Output: func(_, line string) { lines = append(lines, line) }})
+		if got.Outcome != Failed || !strings.Contains(got.Text, "bad luck") || strings.Join(lines, "|") != "told" {
+			t.Errorf("%s: live %q\n%s", name, lines, got.Text)
+		}
+	}
+}
+
 // TestRunner_NonceStaysHidden looks for the nonce where a program could.
 func TestRunner_NonceStaysHidden(t *testing.T) {
 	ws := t.TempDir()
