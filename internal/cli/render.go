@@ -271,7 +271,12 @@ func (r *renderer) arguments(c agent.Call) string {
 		Args json.RawMessage `json:"args"`
 	}
 	_ = json.Unmarshal(c.Input, &input)
-	return clip(string(input.Args), 100)
+	text := string(input.Args)
+	var inString string // an object that came as a string
+	if json.Unmarshal(input.Args, &inString) == nil {
+		text = inString
+	}
+	return clip(text, 100)
 }
 
 func (r *renderer) query(c agent.Call) string {

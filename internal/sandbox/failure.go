@@ -11,6 +11,7 @@ var (
 	framePattern = regexp.MustCompile(`^\s+at `)
 	caretPattern = regexp.MustCompile(`^\s*[\^~]+\s*$`)
 	grantPattern = regexp.MustCompile(`, run again with the --allow-\w+ flag`)
+	spawnPattern = regexp.MustCompile(`(Failed to spawn '[^'\n]*': )entity not found`)
 )
 
 // authorError turns Deno's report of an error, with the paths of the stage
@@ -36,6 +37,8 @@ func authorError(report string) string {
 	for _, prefix := range []string{"error: ", "Uncaught ", "(in promise) "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
+	// Deno looks for the program before it looks at the permission.
+	text = spawnPattern.ReplaceAllString(text, "${1}a capability cannot start processes")
 	return grantPattern.ReplaceAllString(text, " (not among the permissions of this capability)")
 }
 

@@ -81,6 +81,7 @@ func TestRunner_Failure(t *testing.T) {
 		{"rejection", `Promise.reject(new Error("floating"))`, Failed, 1, `floating`},
 		{"throw null", `throw null`, Failed, 1, `null`},
 		{"big integer", `export default () => 1n`, Failed, 1, `cannot be written as JSON`},
+		{"process", `await new Deno.Command("ls").output()`, Failed, 1, `a capability cannot start processes`},
 		{"permission", `Deno.readTextFileSync("/etc/passwd")`, Failed, 1, `not among the permissions of this capability`},
 		{"local import", "import \"./other.ts\"", Failed, 1, `"\./other\.ts"`},
 		{"exit code", `console.error("reason"); Deno.exit(3)`, Failed, 3, `(?s)exit code 3.*reason`},
