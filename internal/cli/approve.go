@@ -39,6 +39,10 @@ func (t *terminalApprover) Approve(ctx context.Context, q capability.Question) (
 		t.answers = make(chan string)
 		go t.read()
 	}
+	if status := t.c.status; status != nil {
+		status.hold()
+		defer status.release()
+	}
 	timeout := time.NewTimer(askTimeout)
 	defer timeout.Stop()
 	fmt.Fprintf(t.c.Err, "\n%s\n", question(q))
@@ -77,7 +81,8 @@ func question(q capability.Question) string {
 	if q.Name == "" {
 		return fmt.Sprintf("May the capabilities of this workspace reach %s?", terminal.Line(strings.Join(q.New, ", ")))
 	}
-	text := fmt.Sprintf("May %s %s reach %s?\n  it says it does: %q", q.Name, q.Version, strings.Join(q.New, ", "), q.Capability)
+	name := strings.TrimSpace(q.Name + " " + q.Version)
+	text := fmt.Sprintf("May %s reach %s?\n  it says it does: %q", name, strings.Join(q.New, ", "), q.Capability)
 	if len(q.Net) > len(q.New) {
 		text += "\n  all its hosts: " + strings.Join(q.Net, ", ")
 	}

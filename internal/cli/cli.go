@@ -80,7 +80,8 @@ func interruptible(std Std) (context.Context, func()) {
 // command is what all commands share.
 type command struct {
 	Std
-	json bool
+	json   bool
+	status *statusLine // of a running turn; nil when there is none
 }
 
 func (c *command) root() *cobra.Command {

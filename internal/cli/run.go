@@ -132,6 +132,7 @@ func (c *command) front() (show func(agent.Event) error, done func()) {
 		return func(e agent.Event) error { return writeJSON(c.Out, e) }, func() {}
 	}
 	status := newStatusLine(c.Err, c.ErrTTY && c.Getenv("TERM") != "dumb")
+	c.status = status
 	r := newRenderer(c.Out, status, c.style())
 	r.together = c.OutTTY && c.ErrTTY
 	return r.event, status.close

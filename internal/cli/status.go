@@ -19,6 +19,7 @@ type statusLine struct {
 	what  string
 	since time.Time
 	shown bool
+	held  bool // a question is on the screen
 	stop  chan struct{}
 	done  chan struct{}
 }
@@ -52,7 +53,7 @@ func (s *statusLine) tick() {
 // draw needs s.mu. Short waits are not worth a line.
 func (s *statusLine) draw() {
 	waited := time.Since(s.since)
-	if s.what == "" || waited < time.Second/2 {
+	if s.held || s.what == "" || waited < time.Second/2 {
 		return
 	}
 	fmt.Fprintf(s.w, "\r\x1b[K… %s (%d s)", clip(terminal.Line(s.what), 60), int(waited.Seconds()))
@@ -81,6 +82,20 @@ func (s *statusLine) clear() {
 	defer s.mu.Unlock()
 	s.what = ""
 	s.erase()
+}
+
+// hold keeps the screen free for a question until release.
+func (s *statusLine) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.held = true
+}
+
+func (s *statusLine) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = false
 }
 
 // print writes one line.
