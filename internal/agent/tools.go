@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -37,7 +38,16 @@ type Runner interface {
 
 // Tools makes the three tools of a workspace.
 func Tools(registry *capability.Registry, executor *Executor) []Tool {
-	return []Tool{listTool{registry}, registerTool{registry}, executor}
+	return []Tool{listTool{registry}, registerTool{registry, &executor.shown}, executor}
+}
+
+// sources remembers, by session, whose source the model has seen.
+type sources struct{ seen sync.Map }
+
+// first reports whether this is the first time in a session, and notes it.
+func (s *sources) first(session, name string) bool {
+	_, before := s.seen.LoadOrStore([2]string{session, name}, true)
+	return !before
 }
 
 type listTool struct{ registry *capability.Registry }
@@ -60,7 +70,10 @@ func (t listTool) Call(ctx context.Context, in Invocation, _ func(Progress)) Res
 	return completedJSON(listing)
 }
 
-type registerTool struct{ registry *capability.Registry }
+type registerTool struct {
+	registry *capability.Registry
+	shown    *sources
+}
 
 func (registerTool) Spec() ToolSpec {
 	return ToolSpec{Name: RegisterTool, Description: strings.TrimSpace(registerText), Schema: registerSchema}
@@ -89,7 +102,35 @@ func (t registerTool) Call(ctx context.Context, in Invocation, report func(Progr
 	if err != nil {
 		return failed(cancelledOr(ctx, err))
 	}
-	return completedJSON(admission)
+	t.shown.first(in.Session, admission.Name)
+	return Result{Status: Completed, Text: admissionText(admission), Detail: marshal(admission)}
+}
+
+// admissionText is what the model reads of an admission; hashes and nanoseconds
+// are for others.
+func admissionText(a *capability.Admission) string {
+	type gateStep struct {
+		Step  string `json:"step"`
+		State string `json:"state"`
+		MS    int64  `json:"ms"`
+	}
+	steps := make([]gateStep, 0, len(a.Evidence.Steps))
+	for _, s := range a.Evidence.Steps {
+		steps = append(steps, gateStep{s.Name, string(s.State), s.Duration.Milliseconds()})
+	}
+	next := "execute it by its name"
+	if a.Command != "" {
+		next = "it waits for a person, who can run: " + a.Command
+	}
+	return string(marshal(struct {
+		Registered string     `json:"registered"`
+		Version    string     `json:"version"`
+		Status     string     `json:"status"`
+		Grants     string     `json:"grants"`
+		Gate       []gateStep `json:"gate"`
+		Warnings   []string   `json:"warnings"`
+		Next       string     `json:"next"`
+	}{a.Name, a.Version, a.Status, a.Grants.String(), steps, a.Warnings, next}))
 }
 
 // Executor runs capabilities by name: the execute tool, and the command line's
@@ -99,6 +140,8 @@ type Executor struct {
 	Runner    Runner
 	Workspace string
 	Limits    sandbox.Limits
+
+	shown sources
 }
 
 // Execution is what is known of one run of a capability.
@@ -109,6 +152,8 @@ type Execution struct {
 	// Notes are for the person: drift, what was not granted.
 	Notes []string `json:"notes,omitempty"`
 	sandbox.Result
+
+	source []byte
 }
 
 // Spec implements [Tool].
@@ -135,8 +180,21 @@ func (x *Executor) Call(ctx context.Context, in Invocation, report func(Progress
 		for _, note := range execution.Notes {
 			result.Text += "\nnote: " + note
 		}
+		result.Text += x.toMend(execution, in.Session)
 	}
 	return result
+}
+
+// maxShownSource is the size up to which a failing source is shown.
+const maxShownSource = 16 << 10
+
+// toMend is the source of a capability that failed and that the model has not
+// seen in this session: without it, it could only write it anew.
+func (x *Executor) toMend(e *Execution, session string) string {
+	if e.Outcome != sandbox.Failed || len(e.source) > maxShownSource || !x.shown.first(session, e.Name) {
+		return ""
+	}
+	return fmt.Sprintf("\n\nThe source of %s %s, to be mended and registered again:\n%s", e.Name, e.Version, e.source)
 }
 
 // Execute resolves a capability to an admitted version and runs it. The error
@@ -162,7 +220,7 @@ func (x *Executor) Execute(ctx context.Context, name string, args json.RawMessag
 	if err != nil {
 		return nil, err
 	}
-	execution := &Execution{Name: version.Name, Version: version.Version, Hash: version.Hash, Notes: version.Notes, Result: result}
+	execution := &Execution{Name: version.Name, Version: version.Version, Hash: version.Hash, Notes: version.Notes, Result: result, source: version.Source}
 	err = x.Registry.Record(context.WithoutCancel(ctx), capability.Run{
 		Name: version.Name, Version: version.Version, Hash: version.Hash, Session: session, Started: started, Duration: result.Duration,
 		Outcome: string(result.Outcome), OutputBytes: int64(len(result.Stdout) + len(result.Stderr)),

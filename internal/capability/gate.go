@@ -223,11 +223,25 @@ func (r *Registry) Register(ctx context.Context, def Definition, code string, by
 	if err != nil {
 		return nil, err
 	}
+	replaced := replaces(ix.find(def.Name), def)
 	v, err := r.keep(ctx, candidate{def: def, source: s.source, by: by, evidence: evidence, pending: len(s.waiting) > 0})
 	if err != nil {
 		return nil, fmt.Errorf("keep %s: %w", def.Name, err)
 	}
-	return r.admission(ctx, v, evidence, len(s.waiting) > 0)
+	a, err := r.admission(ctx, v, evidence, len(s.waiting) > 0)
+	if a != nil && replaced != "" {
+		a.Warnings = append(a.Warnings, replaced)
+	}
+	return a, err
+}
+
+// replaces warns of a version that is described as something else than the one
+// before it: the name may have been taken by mistake.
+func replaces(old *entry, def Definition) string {
+	if old == nil || old.def.Capability == def.Capability {
+		return ""
+	}
+	return fmt.Sprintf("%s %s was described as %s; if this does something else, register it under a name of its own", def.Name, old.version, quote(old.def.Capability))
 }
 
 func (r *Registry) admission(ctx context.Context, v *version, evidence Evidence, pending bool) (*Admission, error) {

@@ -57,6 +57,8 @@ func checkSource(source []byte) []string {
 	switch {
 	case len(bytes.TrimSpace(source)) == 0:
 		return []string{"code is blank"}
+	case bytes.HasPrefix(bytes.TrimSpace(source), []byte("```")):
+		return []string{"code begins with a Markdown fence; send the module alone"}
 	case len(source) > maxSource:
 		return []string{fmt.Sprintf("code has %d bytes; at most %d are allowed", len(source), maxSource)}
 	case !utf8.Valid(source):

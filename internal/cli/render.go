@@ -105,7 +105,7 @@ func (r *renderer) started(e agent.Event) {
 		r.line(r.style.run("+"), "building %s", r.subject(*e.Call))
 		r.status.wait("checking")
 	case agent.ExecuteTool:
-		r.line(r.style.run(">"), "running %s %s", r.subject(*e.Call), r.arguments(*e.Call))
+		r.line(r.style.run(">"), "running %s", strings.TrimSpace(r.subject(*e.Call)+" "+r.arguments(*e.Call)))
 		r.status.wait("running " + r.subject(*e.Call))
 	}
 }

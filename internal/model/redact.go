@@ -17,9 +17,13 @@ var credentialLike = regexp.MustCompile(`(?i)(://)[^/\s@]*(:[^\s@]*)?@|\b(bearer
 // redactor removes credentials from text.
 type redactor struct{ secrets []string }
 
-// newRedactor knows secrets exactly; empty ones are ignored.
+// shortest is the length from which a secret is looked for: a placeholder such as
+// "x" is none, and stands in every text.
+const shortest = 6
+
+// newRedactor knows secrets exactly.
 func newRedactor(secrets ...string) redactor {
-	secrets = slices.DeleteFunc(secrets, func(s string) bool { return s == "" })
+	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < shortest })
 	return redactor{secrets}
 }
 

@@ -13,6 +13,14 @@ const Bytes = Uint8Array;
 const { apply } = Reflect;
 const { parse, stringify } = JSON;
 const exit = Deno.exit;
+const MapType = Map;
+const SetType = Set;
+const ErrorType = Error;
+const TypeErrorType = TypeError;
+const { fromEntries } = Object;
+const { isArray } = Array;
+const { isFinite } = Number;
+const { iterator } = Symbol;
 const encoder = new TextEncoder();
 const encode = encoder.encode;
 const stdout = Deno.stdout;
@@ -69,12 +77,29 @@ function fail(message: string): never {
   exit(1);
 }
 
+/** What JSON would lose without a word, or refuse, is written so that nothing is lost, or named. */
+function plain(_key: string, value: unknown): unknown {
+  if (value instanceof MapType) {
+    const entries = [...value];
+    return entries.every(([key]) => typeof key === "string") ? fromEntries(entries) : entries;
+  }
+  if (value instanceof SetType) return [...value];
+  if (value instanceof ErrorType) throw value;
+  if (typeof value === "bigint") throw new TypeErrorType("a BigInt is not JSON; return String(n) or Number(n)");
+  if (typeof value === "function") throw new TypeErrorType("a function is not JSON; call it and return its result");
+  if (typeof value === "number" && !isFinite(value)) throw new TypeErrorType(`${value} is not JSON`);
+  if (typeof value === "object" && value !== null && !isArray(value) && iterator in value) {
+    return [...value as Iterable<unknown>];
+  }
+  return value;
+}
+
 function report(value: unknown): void {
   let text: string | undefined;
   try {
-    text = stringify(value);
+    text = stringify(value, plain);
   } catch (error) {
-    fail("the returned value cannot be written as JSON: " + String(error));
+    fail("the returned value cannot be written as JSON; return a plain object, array, text or number. " + String(error));
   }
   frame(writeOut, stdout, "V", text ?? "");
 }

@@ -10,7 +10,7 @@ const neverResolved = "Top-level await promise never resolved"
 var (
 	framePattern = regexp.MustCompile(`^\s+at `)
 	caretPattern = regexp.MustCompile(`^\s*[\^~]+\s*$`)
-	grantPattern = regexp.MustCompile(`, run again with the --allow-\w+ flag`)
+	grantPattern = regexp.MustCompile(`, run again with the --allow-(\w+) flag`)
 	spawnPattern = regexp.MustCompile(`(Failed to spawn '[^'\n]*': )entity not found`)
 )
 
@@ -37,9 +37,23 @@ func authorError(report string) string {
 	for _, prefix := range []string{"error: ", "Uncaught ", "(in promise) "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
+	return advise(text)
+}
+
+// advise puts what an author can do in the place of Deno's own advice, which is
+// about flags that nobody here can pass.
+func advise(text string) string {
 	// Deno looks for the program before it looks at the permission.
 	text = spawnPattern.ReplaceAllString(text, "${1}a capability cannot start processes")
-	return grantPattern.ReplaceAllString(text, " (not among the permissions of this capability)")
+	return grantPattern.ReplaceAllStringFunc(text, func(advice string) string {
+		switch kind := grantPattern.FindStringSubmatch(advice)[1]; kind {
+		case "net":
+			return " (not among the permissions of this capability; a public host can be declared in permissions.net)"
+		case "read", "write":
+			return " (not among the permissions of this capability; only files of the workspace can be granted, and protected ones cannot)"
+		}
+		return " (not among the permissions of this capability, and it cannot be granted)"
+	})
 }
 
 // dropExcerpt takes away the line of source and the caret under it that belong

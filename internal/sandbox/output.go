@@ -158,7 +158,7 @@ func (l *liner) add(p []byte) {
 
 // end hands out the line in buf.
 func (l *liner) end() {
-	over := l.over || uncaughtAt(string(l.buf)) == 0
+	over := l.over || lastWords(l.buf)
 	line, frame := l.take(len(l.buf))
 	if !l.skip && !over && (len(line) > 0 || !frame) {
 		l.send(line)
@@ -186,6 +186,17 @@ func (l *liner) take(n int) (line []byte, frame bool) {
 	}
 	line, l.buf = l.buf[:n:n], append([]byte(nil), l.buf[n:]...)
 	return line, false
+}
+
+// lastWords reports whether a line begins what Deno or its engine say of a
+// failure.
+func lastWords(line []byte) bool {
+	for _, start := range []string{"error: Uncaught ", "error: " + neverResolved, "<--- Last few GCs --->", "# Fatal "} {
+		if bytes.HasPrefix(line, []byte(start)) {
+			return true
+		}
+	}
+	return false
 }
 
 func (l *liner) send(line []byte) {

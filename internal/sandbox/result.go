@@ -109,7 +109,7 @@ func cutCrash(stderr string) (text string, heapFull bool) {
 	return stderr, false
 }
 
-func (r *run) clean(raw []byte) string { return r.stage.hide(cleanText(raw)) }
+func (r *run) clean(raw []byte) string { return advise(r.stage.hide(cleanText(raw))) }
 
 // answer is the text of a run that went well.
 func (r *run) answer(p printed) string {

@@ -115,7 +115,7 @@ func (r *run) emit() func(stream, line string) {
 	if r.job.Output == nil {
 		return nil
 	}
-	return func(stream, line string) { r.job.Output(stream, r.stage.hide(line)) }
+	return func(stream, line string) { r.job.Output(stream, advise(r.stage.hide(line))) }
 }
 
 // input is what the bootstrap reads: the nonce and the job. The arguments go

@@ -41,7 +41,10 @@ func TestRunner_Answer(t *testing.T) {
 		{"null", `export default () => null`, "null", "null"},
 		{"blank string", `export default () => " "`, "(no output)", `" "`},
 		{"undefined", `console.log(" printed \n"); export default () => {}`, "printed", ""},
-		{"function", `export default () => () => 1`, "(no output)", ""},
+		{"map", `export default () => ({ m: new Map([["a", 1]]), n: new Map([[1, 2]]) })`, `{"m":{"a":1},"n":[[1,2]]}`, `{"m":{"a":1},"n":[[1,2]]}`},
+		{"set and generator", `export default () => [new Set([1, 2]), (function* () { yield 3; })()]`, `[[1,2],[3]]`, `[[1,2],[3]]`},
+		{"typed array", `export default () => new Uint8Array([1, 2])`, `[1,2]`, `[1,2]`},
+		{"date", `export default () => new Date(0)`, "1970-01-01T00:00:00.000Z", `"1970-01-01T00:00:00.000Z"`},
 		{"default is no function", `console.log("x"); export default 5`, "x", ""},
 		{"no default", `console.log(args.n, __workspace.length > 0)`, "1 true", ""},
 		{"thenable", `export default () => ({ then(f) { f(7) } })`, "7", "7"},
@@ -356,6 +359,26 @@ func TestRunner_LiveOutput(t *testing.T) {
 	joined := strings.Join(lines, "|")
 	if len(lines) != 3 || !strings.Contains(joined, "stdout:one|") && !strings.HasSuffix(joined, "stdout:one") || !strings.Contains(joined, "stdout:three live.ts") || !strings.Contains(joined, "stderr:two") || got.Text != "v" {
 		t.Errorf("%q %s", lines, got.Text)
+	}
+}
+
+// What JSON would lose without a word is a failure that says how to mend it.
+func TestRunner_ValuesThatAreNoJSON(t *testing.T) {
+	runner := newRunner(t)
+	for source, want := range map[string]string{
+		`export default () => ({ a: [10n] })`:                   "return String(n)",
+		`export default () => ({ a: () => 1 })`:                 "a function is not JSON",
+		`export default () => () => 1`:                          "a function is not JSON",
+		`export default () => ({ mean: 0 / 0 })`:                "NaN is not JSON",
+		`export default () => [new Error("bad luck")]`:          "bad luck",
+		`const a = {}; a.a = a; export default () => a`:         "circular",
+		`export default () => ({ toJSON() { throw 7 } })`:       "7",
+		`export default () => ({ get x() { throw "getter" } })`: "getter",
+	} {
+		got := mustRun(t, runner, Job{Name: "value", Source: []byte(source), Workspace: t.TempDir()})
+		if got.Outcome != Failed || !strings.Contains(got.Text, want) || !strings.Contains(got.Text, "plain object") {
+			t.Errorf("%s: %s %s", source, got.Outcome, got.Text)
+		}
 	}
 }
 

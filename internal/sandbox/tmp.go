@@ -45,7 +45,7 @@ func (s *stage) placeTmp(writable []string, source []byte) error {
 	return fmt.Errorf("no place for the temporary files of the run: %w", errors.Join(problems...))
 }
 
-var temporary = regexp.MustCompile(`(?i)te?mp`)
+var temporary = regexp.MustCompile(`\btmp\b|\btmpdir\b|TMPDIR|makeTemp|mkdtemp`)
 
 // checkMoves refuses a grant with two writable folders of which one has rules
 // about its inside and could be moved into the other.
