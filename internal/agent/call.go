@@ -118,7 +118,7 @@ func (t *turn) observe(call *Call) string {
 func (t *turn) call(ctx context.Context, call *Call) Result {
 	tool, ok := t.agent.tools[call.Name]
 	if !ok {
-		return failed(fmt.Sprintf("unknown tool %q; the tools are %s", bounded(call.Name, 100), quoted(t.toolNames())))
+		return failed(fmt.Sprintf("unknown tool %q; the tools are %s; a capability is run with execute, by its name", bounded(call.Name, 100), quoted(t.toolNames())))
 	}
 	input, err := tool.input(call)
 	if err != nil {

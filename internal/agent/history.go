@@ -2,10 +2,14 @@ package agent
 
 import "strings"
 
+// NotRun is the note of a call that the turn's end came before.
+const NotRun = "not run"
+
 // Texts that stand in a history for what never came.
 const (
 	interruptedResult = "interrupted: this call did not finish, and effects it already made may remain; it was not run again"
-	skippedResult     = "not run: the turn ended before this call"
+	// SkippedResult is the result of a call that the turn's end came before.
+	SkippedResult = NotRun + ": the turn ended before this call"
 )
 
 // History folds the events of a session into the messages that a model gets

@@ -176,7 +176,8 @@ func (x *Executor) Call(ctx context.Context, in Invocation, report func(Progress
 	}
 	result := Result{Status: Completed, Text: forModel(execution.Text), Detail: marshal(execution)}
 	if execution.Outcome != sandbox.OK {
-		result.Status = Failed
+		// Not every provider marks a result as an error, so its text does.
+		result.Status, result.Text = Failed, fmt.Sprintf("%s failed: %s", execution.Name, result.Text)
 		for _, note := range execution.Notes {
 			result.Text += "\nnote: " + note
 		}

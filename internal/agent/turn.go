@@ -159,8 +159,8 @@ func (t *turn) runCalls(ctx context.Context, calls []*Call) (StopReason, error) 
 // skip answers calls that will not run.
 func (t *turn) skip(calls []*Call) {
 	for _, call := range calls {
-		t.emit(Event{Type: ToolCallStarted, Call: call, CallID: call.ID, Tool: call.Name})
-		t.emit(Event{Type: ToolCallFinished, CallID: call.ID, Tool: call.Name, Result: &Result{Status: Failed, Text: skippedResult}})
+		t.emit(Event{Type: ToolCallStarted, Call: call, CallID: call.ID, Tool: call.Name, Note: NotRun})
+		t.emit(Event{Type: ToolCallFinished, CallID: call.ID, Tool: call.Name, Result: &Result{Status: Failed, Text: SkippedResult}})
 	}
 }
 

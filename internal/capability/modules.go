@@ -49,7 +49,7 @@ func judgeSpecifier(specifier string) (why, hint string) {
 	case scheme != "":
 		return fmt.Sprintf("import of %s: modules of this kind do not exist here", shown), hintRemote
 	default:
-		return fmt.Sprintf("import of the bare name %s, which names no module", shown), hintRemote
+		return fmt.Sprintf("import of the bare name %s, which names no module", shown), fmt.Sprintf("a module of Node is written with its prefix (%s, if it is one); %s", quote("node:"+specifier), hintRemote)
 	}
 }
 

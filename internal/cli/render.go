@@ -94,6 +94,9 @@ func (r *renderer) line(mark, format string, args ...any) {
 
 func (r *renderer) started(e agent.Event) {
 	r.printed = 0
+	if e.Note == agent.NotRun {
+		return
+	}
 	if e.Note != "" && !r.noted {
 		r.noted = true
 		r.line(r.style.warn("!"), "%s", e.Note)
@@ -128,6 +131,10 @@ func (r *renderer) progress(p agent.Progress) {
 func (r *renderer) finished(e agent.Event) {
 	call := r.calls[e.CallID]
 	took := duration(e.DurationMS)
+	if e.Result.Text == agent.SkippedResult {
+		r.line(r.style.dim("-"), "%s was not run", e.Tool)
+		return
+	}
 	if e.Result.Status == agent.Failed {
 		what := map[string]string{
 			agent.ListTool:     "listing capabilities failed",
@@ -138,7 +145,7 @@ func (r *renderer) finished(e agent.Event) {
 			what = fmt.Sprintf("unknown tool %q", e.Tool)
 		}
 		r.line(r.style.fail("x"), "%s after %s", what, took)
-		r.block(e.Result.Text)
+		r.block(failureText(e))
 		return
 	}
 	switch e.Tool {
@@ -161,6 +168,16 @@ func (r *renderer) finished(e agent.Event) {
 			r.line("  "+r.style.warn("!"), "%s", n)
 		}
 	}
+}
+
+// failureText is what a person reads of a failed call: of an execution the
+// failure alone, without what the model gets to mend it.
+func failureText(e agent.Event) string {
+	var x agent.Execution
+	if e.Tool == agent.ExecuteTool && json.Unmarshal(e.Result.Detail, &x) == nil && x.Text != "" {
+		return strings.Join(append([]string{x.Text}, x.Notes...), "\nnote: ")
+	}
+	return e.Result.Text
 }
 
 // What is shown of a capability's output: the result has all of it.

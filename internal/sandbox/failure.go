@@ -50,7 +50,7 @@ func advise(text string) string {
 		case "net":
 			return " (not among the permissions of this capability; a public host can be declared in permissions.net)"
 		case "read", "write":
-			return " (not among the permissions of this capability; only files of the workspace can be granted, and protected ones cannot)"
+			return " (not among the permissions of this capability; files of the workspace can be declared in permissions." + kind + ", protected ones and others cannot)"
 		}
 		return " (not among the permissions of this capability, and it cannot be granted)"
 	})
