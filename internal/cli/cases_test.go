@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,7 +51,11 @@ func TestCases_CapabilitiesOfPeers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			raw = append([]byte(`{"sandbox":{"timeoutMs":4000},`), raw[1:]...)
+			timeout := 40_000
+			if name == "timer_keeps_alive" {
+				timeout = 4000 // it always needs all of it
+			}
+			raw = append(fmt.Appendf(nil, `{"sandbox":{"timeoutMs":%d},`, timeout), raw[1:]...)
 			if err := os.WriteFile(settings, raw, 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -141,7 +141,7 @@ type liner struct {
 const longLine = 64 << 10
 
 func (l *liner) add(p []byte) {
-	for len(p) > 0 {
+	for len(p) > 0 && l.room >= 0 {
 		part, rest, whole := bytes.Cut(p, []byte("\n"))
 		if !l.skip {
 			l.buf = append(l.buf, part...)
@@ -206,7 +206,7 @@ func (l *liner) send(line []byte) {
 }
 
 func (l *liner) flush() {
-	if !l.skip && len(l.buf) > 0 {
+	if !l.skip && len(l.buf) > 0 && l.room >= 0 {
 		l.end()
 	}
 }

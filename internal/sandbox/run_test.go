@@ -109,7 +109,7 @@ func TestRunner_Failure(t *testing.T) {
 // TestRunner_Cases runs the programs that made peers fail.
 func TestRunner_Cases(t *testing.T) {
 	runner := newRunner(t)
-	short := Limits{Timeout: 2 * time.Second}
+	short := Limits{Timeout: 4 * time.Second}
 	for _, tt := range []struct {
 		name    string
 		limits  Limits
