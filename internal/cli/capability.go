@@ -260,11 +260,14 @@ func (c *command) capabilityAccept(ctx context.Context, a *app, args []string) e
 }
 
 // configuredWorkspace is what a bare --workspace of approve stands for.
-const configuredWorkspace = " "
+const configuredWorkspace = "configured"
 
 func (c *command) capabilityApprove(cmd *cobra.Command, args []string) error {
 	flag := cmd.Flags().Lookup("workspace")
-	folder := strings.TrimSpace(flag.Value.String())
+	folder := flag.Value.String()
+	if folder == configuredWorkspace {
+		folder = ""
+	}
 	if n := len(args); folder == "" && flag.Changed && n > 0 && strings.ContainsAny(args[n-1], `/\.~`) {
 		folder, args = args[n-1], args[:n-1] // "--workspace folder": no name holds one of these
 	}
@@ -297,6 +300,7 @@ func (c *command) approveOne(ctx context.Context, a *app, name string) error {
 	if err != nil {
 		return err
 	}
+	admission.Warnings = nil // they were about the approval that is now given
 	return c.admitted(admission, "approved")
 }
 

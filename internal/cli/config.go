@@ -32,8 +32,8 @@ Exit codes: 0 done, 2 usage, 3 a wrong value or unusable settings.`,
 		&cobra.Command{
 			Use:   "set path value",
 			Short: "Change a setting",
-			Example: `  tendril config set model.provider ollama
-  tendril config set agent.maxTurns 50
+			Example: `  tendril config set agent.maxTurns 50
+  tendril config set model.anthropic.modelId claude-sonnet-4-5
   tendril config set sandbox.allowedDomains '["example.com"]'`,
 			Args: cobra.ExactArgs(2),
 			RunE: func(_ *cobra.Command, args []string) error { return c.configSet(args[0], args[1]) },

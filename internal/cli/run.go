@@ -67,7 +67,7 @@ func (c *command) run(ctx context.Context, o runOptions, args []string) error {
 	if len(args) == 0 && o.model == config.Demo {
 		return c.demoPrompts()
 	}
-	prompt, err := c.prompt(args)
+	prompt, err := c.prompt(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -139,13 +139,13 @@ func (c *command) front() (show func(agent.Event) error, done func()) {
 }
 
 // prompt is the argument, or stdin for "-".
-func (c *command) prompt(args []string) (string, error) {
+func (c *command) prompt(ctx context.Context, args []string) (string, error) {
 	if len(args) == 0 {
 		return "", usageError(`a prompt is missing; for example: tendril run "how many words are in my notes?"`)
 	}
 	prompt := args[0]
 	if prompt == "-" {
-		data, err := io.ReadAll(io.LimitReader(c.In, maxPromptBytes+1))
+		data, err := c.readPrompt(ctx)
 		if err != nil {
 			return "", fmt.Errorf("the prompt cannot be read from stdin: %w", err)
 		}
@@ -161,6 +161,26 @@ func (c *command) prompt(args []string) (string, error) {
 		return "", usageError("the prompt is not text (it holds a NUL or is not UTF-8); put it into a file of the workspace and name the file")
 	}
 	return prompt, nil
+}
+
+// readPrompt reads stdin to its end, or until ctx ends: a read from a terminal
+// cannot be cancelled, so it is left behind then.
+func (c *command) readPrompt(ctx context.Context) ([]byte, error) {
+	type read struct {
+		data []byte
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() {
+		data, err := io.ReadAll(io.LimitReader(c.In, maxPromptBytes+1))
+		done <- read{data, err}
+	}()
+	select {
+	case r := <-done:
+		return r.data, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // demoPrompts lists what the demo can play.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -71,10 +72,17 @@ func (c *command) setup(ctx context.Context, o setupOptions) error {
 	}
 	r := setupResult{Deno: deno.Path, Version: deno.Version, Origin: string(deno.Origin)}
 	if !o.denoOnly {
+		changes, err := c.setupModel(ctx, cfg, dirs, o, &r)
+		if err != nil {
+			return err
+		}
 		if err := c.setupWorkspace(cfg, dirs, o, &r); err != nil {
 			return err
 		}
-		if err := c.setupModel(ctx, cfg, dirs, o, &r); err != nil {
+		if o.workspace != "" {
+			changes = append(changes, config.Change{Path: "workspace", Value: r.Workspace})
+		}
+		if err := c.save(dirs, changes...); err != nil {
 			return err
 		}
 	}
@@ -91,7 +99,10 @@ func (c *command) fetchDeno(ctx context.Context, cfg *config.Config, dirs config
 	if !errors.Is(err, sandbox.ErrNoDeno) || c.Getenv("DENO_PATH") != "" {
 		return deno, err
 	}
-	return sandbox.Fetch(ctx, dirs.Tendril, func(news string) { fmt.Fprintf(c.Err, "%s\n", news) })
+	if deno, err = sandbox.Fetch(ctx, dirs.Tendril, func(news string) { fmt.Fprintf(c.Err, "%s\n", news) }); err != nil && ctx.Err() == nil {
+		err = &exitError{code: exitSandbox, err: err}
+	}
+	return deno, err
 }
 
 func (c *command) setupWorkspace(cfg *config.Config, dirs config.Dirs, o setupOptions, r *setupResult) error {
@@ -107,37 +118,44 @@ func (c *command) setupWorkspace(cfg *config.Config, dirs config.Dirs, o setupOp
 		c.warn("%s", text)
 	}
 	r.Workspace = path
-	if o.workspace != "" {
-		if err := c.save(dirs, config.Change{Path: "workspace", Value: path}); err != nil {
-			return errors.Join(err, w.Close())
-		}
-	}
 	return w.Close()
 }
 
-// setupModel saves the model of --model, and says which one will be used.
-func (c *command) setupModel(ctx context.Context, cfg *config.Config, dirs config.Dirs, o setupOptions, r *setupResult) error {
+// setupModel says which model will be used, and how the settings must change for
+// that of --model.
+func (c *command) setupModel(ctx context.Context, cfg *config.Config, dirs config.Dirs, o setupOptions, r *setupResult) ([]config.Change, error) {
+	if o.model == config.Demo {
+		return nil, usageError("demo is no model for the settings; choose it for a run: tendril run --model demo")
+	}
 	r.Settings = config.Path(dirs.Tendril)
 	choice, err := config.Choose(ctx, cfg, o.model, c.Getenv, probeOllama)
 	switch {
 	case errors.Is(err, config.ErrModelFlag):
-		return &exitError{code: exitUsage, err: err}
+		return nil, &exitError{code: exitUsage, err: err}
 	case err != nil && (o.model != "" || ctx.Err() != nil):
-		return err
+		return nil, err
 	case err != nil:
 		r.Missing = err.Error()
-		return nil
+		return nil, nil
 	}
 	r.Model, r.ModelWhy = choice.Name(), choice.Reason
-	if o.model == "" || choice.Provider == config.Demo {
-		return nil
+	if o.model == "" {
+		return nil, nil
 	}
-	return c.save(dirs,
-		config.Change{Path: "model." + choice.Provider + ".modelId", Value: choice.Model},
-		config.Change{Path: "model.provider", Value: choice.Provider})
+	changes := []config.Change{
+		{Path: "model." + choice.Provider + ".modelId", Value: choice.Model},
+		{Path: "model.provider", Value: choice.Provider},
+	}
+	if choice.Provider == config.Ollama && cfg.Model.Blocks[config.Ollama].Host == "" {
+		changes = append(changes, config.Change{Path: "model.ollama.host", Value: strings.TrimSuffix(choice.BaseURL, "/v1")})
+	}
+	return changes, nil
 }
 
 func (c *command) save(dirs config.Dirs, changes ...config.Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
 	warnings, err := config.Set(dirs.Tendril, changes...)
 	for _, w := range warnings {
 		c.warn("%s", w)

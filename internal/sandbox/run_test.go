@@ -118,7 +118,7 @@ func TestRunner_Cases(t *testing.T) {
 	}{
 		{"never_resolves", Limits{}, Failed, `never resolved`},
 		{"exit_zero_early", Limits{}, OK, `^\(no output\)$`},
-		{"timer_keeps_alive", short, TimedOut, `(?s)timed out after 2s.*may remain.*printed`},
+		{"timer_keeps_alive", short, TimedOut, `(?s)timed out after 4s.*may remain.*printed`},
 		{"spin", short, TimedOut, `timed out`},
 		{"empty_output", Limits{}, OK, `^\(no output\)$`},
 		{"blank_output", Limits{}, OK, `^\(no output\)$`},

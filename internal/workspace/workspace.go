@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -60,6 +61,9 @@ func (w *Workspace) WriteDisplayCopy(prompt string) error {
 	if w.holds(prompt) {
 		return nil
 	}
+	if !w.ours() {
+		return fmt.Errorf("%s in the workspace is a file of yours: it is left alone, and the system prompt is not shown there", displayCopy)
+	}
 	temp := temporary(displayCopy)
 	err := w.create(temp, []byte(prompt))
 	if err == nil {
@@ -70,6 +74,26 @@ func (w *Workspace) WriteDisplayCopy(prompt string) error {
 		return fmt.Errorf("the copy of the system prompt in the workspace cannot be written: %w", err)
 	}
 	return nil
+}
+
+// displayStart is how each copy begins, the original Tendril's too.
+const displayStart = "You are Tendril"
+
+// ours reports whether what has the copy's name may be replaced: nothing, a
+// link, or an earlier copy.
+func (w *Workspace) ours() bool {
+	info, err := w.root.Lstat(displayCopy)
+	if err != nil || !info.Mode().IsRegular() {
+		return err != nil || info.Mode()&fs.ModeSymlink != 0
+	}
+	f, err := w.root.Open(displayCopy)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	start := make([]byte, len(displayStart))
+	_, err = io.ReadFull(f, start)
+	return info.Size() == 0 || err == nil && string(start) == displayStart
 }
 
 // holds reports whether the copy is up to date.

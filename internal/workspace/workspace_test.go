@@ -75,7 +75,7 @@ func TestOpen_ReadOnlyIsAWarning(t *testing.T) {
 		t.Fatal(err, warnings)
 	}
 	defer w.Close()
-	if err := w.WriteDisplayCopy("p"); err == nil {
+	if err := w.WriteDisplayCopy("You are Tendril."); err == nil {
 		t.Error("no error")
 	}
 }
@@ -84,9 +84,9 @@ func TestWriteDisplayCopy(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	for name, prepare := range map[string]func(path string) error{
 		"new":           func(string) error { return nil },
-		"same":          func(path string) error { return os.WriteFile(path, []byte("prompt"), 0o600) },
-		"same size":     func(path string) error { return os.WriteFile(path, []byte("PROMPT"), 0o600) },
-		"older":         func(path string) error { return os.WriteFile(path, []byte("an older prompt"), 0o400) },
+		"same":          func(path string) error { return os.WriteFile(path, []byte("You are Tendril."), 0o600) },
+		"same size":     func(path string) error { return os.WriteFile(path, []byte("You are Tendril!"), 0o600) },
+		"older":         func(path string) error { return os.WriteFile(path, []byte("You are Tendril, older"), 0o400) },
 		"link outside":  func(path string) error { return os.Symlink(outside, path) },
 		"dangling link": func(path string) error { return os.Symlink(outside+"-none", path) },
 		"link to self":  func(path string) error { return os.Symlink(path, path) },
@@ -100,14 +100,14 @@ func TestWriteDisplayCopy(t *testing.T) {
 			if err := prepare(path); err != nil {
 				t.Skip(err)
 			}
-			if err := w.WriteDisplayCopy("prompt"); err != nil {
+			if err := w.WriteDisplayCopy("You are Tendril."); err != nil {
 				t.Fatal(err)
 			}
 			info, err := os.Lstat(path)
 			if err != nil || !info.Mode().IsRegular() {
 				t.Errorf("%v, %v", info.Mode(), err)
 			}
-			if data, err := os.ReadFile(path); err != nil || string(data) != "prompt" {
+			if data, err := os.ReadFile(path); err != nil || string(data) != "You are Tendril." {
 				t.Errorf("%q, %v", data, err)
 			}
 			if data, err := os.ReadFile(outside); err != nil || string(data) != "secret" {
@@ -125,7 +125,7 @@ func TestWriteDisplayCopy_OverAFolder(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(w.Path(), displayCopy, "x"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.WriteDisplayCopy("prompt"); err == nil {
+	if err := w.WriteDisplayCopy("You are Tendril."); err == nil {
 		t.Error("no error")
 	}
 	if got := names(t, w.Path()); len(got) != 1 {
@@ -138,7 +138,7 @@ func TestWriteDisplayCopy_FolderGone(t *testing.T) {
 	if err := os.Remove(w.Path()); err != nil {
 		t.Skip(err)
 	}
-	if err := w.WriteDisplayCopy("prompt"); err == nil {
+	if err := w.WriteDisplayCopy("You are Tendril."); err == nil {
 		t.Error("no error")
 	}
 }
@@ -149,7 +149,7 @@ func TestWriteDisplayCopy_AtOnce(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			w := open(t, dir)
-			if err := w.WriteDisplayCopy(strings.Repeat("x", 1000+i)); err != nil {
+			if err := w.WriteDisplayCopy("You are Tendril"+strings.Repeat("x", 1000+i)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -157,5 +157,27 @@ func TestWriteDisplayCopy_AtOnce(t *testing.T) {
 	wg.Wait()
 	if got := names(t, dir); len(got) != 1 || got[0] != displayCopy {
 		t.Errorf("left behind %q", got)
+	}
+}
+
+func TestWriteDisplayCopy_LeavesAFileOfTheUserAlone(t *testing.T) {
+	for content, replaced := range map[string]bool{
+		"my own notes\n": false, "You": false, "": true, "You are Tendril. You build tools.\n": true,
+	} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "system-prompt.txt")
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w, _, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = w.WriteDisplayCopy("You are Tendril, new")
+		got, _ := os.ReadFile(file)
+		if (err == nil) != replaced || (string(got) != content) != replaced {
+			t.Errorf("%q: %v, now %q", content, err, got)
+		}
+		w.Close()
 	}
 }
