@@ -149,7 +149,7 @@ func TestWriteDisplayCopy_AtOnce(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			w := open(t, dir)
-			if err := w.WriteDisplayCopy("You are Tendril"+strings.Repeat("x", 1000+i)); err != nil {
+			if err := w.WriteDisplayCopy("You are Tendril" + strings.Repeat("x", 1000+i)); err != nil {
 				t.Error(err)
 			}
 		})
