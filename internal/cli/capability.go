@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os/user"
 	"strings"
 
@@ -94,7 +95,7 @@ func (c *command) completeNames(workspace *string) cobra.CompletionFunc {
 		}
 		var names []string
 		quiet := *c
-		quiet.Err = discard{}
+		quiet.Err = io.Discard
 		_ = quiet.withRegistry(cmd.Context(), *workspace, func(a *app) error { // no names is a fine answer
 			listing, err := a.registry.List(cmd.Context(), "")
 			for _, s := range listing.Capabilities {
@@ -105,10 +106,6 @@ func (c *command) completeNames(workspace *string) cobra.CompletionFunc {
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 func (c *command) capabilityList(ctx context.Context, a *app, args []string) error {
 	listing, err := a.registry.List(ctx, strings.Join(args, " "))
