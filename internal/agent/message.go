@@ -62,6 +62,9 @@ type Call struct {
 	// the tool is then not run.
 	Input     json.RawMessage `json:"input"`
 	Malformed string          `json:"malformed,omitempty"`
+	// Signature is opaque data of the provider that goes back with the call, to
+	// the model that wrote it and to no other.
+	Signature string `json:"signature,omitempty"`
 }
 
 // Text makes a text block.
