@@ -190,7 +190,7 @@ func (w *workshop) agent(b *testing.B, url string) *agent.Agent {
 	b.Helper()
 	m := model.NewOpenAI(model.OpenAIOptions{ModelID: "scripted", APIKey: "sk-test", BaseURL: url + "/v1"})
 	executor := &agent.Executor{Registry: w.registry, Runner: w.runner, Workspace: w.dir}
-	ag, err := agent.New(m, agent.SystemPrompt(w.dir), agent.Tools(w.registry, executor), agent.Limits{})
+	ag, err := agent.New(agent.Options{Model: m, System: agent.SystemPrompt(w.dir), Tools: agent.Tools(w.registry, executor)})
 	if err != nil {
 		b.Fatal(err)
 	}

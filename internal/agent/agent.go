@@ -35,6 +35,24 @@ type Invocation struct {
 type Limits struct {
 	MaxTurns int           // model calls of a turn; default 100
 	Timeout  time.Duration // wall clock of a turn; no default
+	// BudgetUSD ends a turn before the model call that would follow when it has
+	// cost that much. What has no known price counts as nothing.
+	BudgetUSD float64
+}
+
+// Facts are what is known of a model. Zero and nil mean unknown.
+type Facts struct {
+	ContextWindow int64 // tokens
+	Price         Price
+}
+
+// Options make an [Agent].
+type Options struct {
+	Model  Model
+	Facts  Facts
+	System string // the system prompt
+	Tools  []Tool
+	Limits Limits
 }
 
 const (
@@ -51,6 +69,7 @@ var errTurnTimeout = errors.New("the turn ran out of time")
 // turns of different sessions.
 type Agent struct {
 	model  Model
+	facts  Facts
 	system string
 	tools  map[string]boundTool
 	specs  []ToolSpec
@@ -58,12 +77,12 @@ type Agent struct {
 }
 
 // New makes an agent. It fails when a tool's schema does not compile.
-func New(model Model, system string, tools []Tool, limits Limits) (*Agent, error) {
-	a := &Agent{model: model, system: system, tools: make(map[string]boundTool, len(tools)), limits: limits}
+func New(o Options) (*Agent, error) {
+	a := &Agent{model: o.Model, facts: o.Facts, system: o.System, tools: make(map[string]boundTool, len(o.Tools)), limits: o.Limits}
 	if a.limits.MaxTurns <= 0 {
 		a.limits.MaxTurns = defaultMaxTurns
 	}
-	for _, tool := range tools {
+	for _, tool := range o.Tools {
 		bound, err := bind(tool)
 		if err != nil {
 			return nil, err
@@ -87,13 +106,14 @@ type Session struct {
 // stops early cancels the turn, which is then logged as cancelled.
 func (a *Agent) Run(ctx context.Context, s Session, content []Block) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
 		if a.limits.Timeout > 0 {
-			ctx, cancel = context.WithTimeoutCause(ctx, a.limits.Timeout, errTurnTimeout)
-			defer cancel()
+			clock := newClock(a.limits.Timeout, func() { cancel(errTurnTimeout) })
+			defer clock.stop()
+			ctx = context.WithValue(ctx, clockKey{}, clock)
 		}
-		t := &turn{agent: a, session: s, yield: yield, cancel: cancel, started: time.Now()}
+		t := &turn{agent: a, session: s, yield: yield, cancel: func() { cancel(nil) }, started: time.Now()}
 		t.run(ctx, content)
 	}
 }

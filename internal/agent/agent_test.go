@@ -91,7 +91,13 @@ var echo = executeTool(func(_ context.Context, in json.RawMessage, _ func(Progre
 
 func newAgent(t *testing.T, m Model, limits Limits, tools ...Tool) *Agent {
 	t.Helper()
-	a, err := New(m, "system", tools, limits)
+	return newAgentWith(t, Options{Model: m, Limits: limits, Tools: tools})
+}
+
+func newAgentWith(t *testing.T, o Options) *Agent {
+	t.Helper()
+	o.System = "system"
+	a, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -21,26 +22,36 @@ type reply struct {
 	calls  []*Call // those of blocks
 	usage  Usage
 	finish Finish
+	began  bool // the provider sent something of it
 }
 
 // ask sends the history to the model and streams its reply. It sends again
-// after a temporary failure, but never once something was shown.
+// after a temporary failure, and once after an overflow that shortening may
+// mend, but never when something was shown.
 func (t *turn) ask(ctx context.Context) (reply, error) {
 	t.steps++
-	request := Request{System: t.agent.system, Tools: t.agent.specs, Messages: History(t.past)}
+	t.makeRoom()
 	for attempt := 1; ; attempt++ {
-		r, err := t.stream(ctx, request)
+		r, err := t.stream(ctx, Request{System: t.agent.system, Tools: t.agent.specs, Messages: t.history.close()})
 		var failure *ModelError
-		if err == nil || !errors.As(err, &failure) || !failure.Temporary() || len(r.blocks) > 0 || attempt > maxRetries {
+		if err == nil || !errors.As(err, &failure) || len(r.blocks) > 0 {
+			return r, err
+		}
+		if failure.Kind == ErrOverflow && t.makeRoomAfterOverflow() {
+			t.account(r)
+			continue
+		}
+		if !failure.Temporary() || attempt > maxRetries {
 			return r, err
 		}
 		wait, ok := retryWait(attempt, failure.RetryAfter)
 		if !ok {
-			return r, err
+			return r, tooLongToWait(*failure)
 		}
+		t.account(r)
 		t.emit(Event{Type: Retry, Retry: &RetryInfo{Attempt: attempt, WaitMS: wait.Milliseconds(), Kind: failure.Kind, Message: failure.Message}})
 		if !sleep(ctx, wait) {
-			return r, ctx.Err()
+			return reply{}, ctx.Err()
 		}
 	}
 }
@@ -54,6 +65,13 @@ func retryWait(attempt int, asked time.Duration) (wait time.Duration, ok bool) {
 	wait = firstWait << (attempt - 1)
 	wait += rand.N(wait / 2) //nolint:gosec // jitter needs no secrecy
 	return max(wait, asked), true
+}
+
+// tooLongToWait is the failure with the time that the provider named.
+func tooLongToWait(failure ModelError) *ModelError {
+	failure.Hint = fmt.Sprintf("the provider asks to wait %s; try again after %s",
+		failure.RetryAfter.Round(time.Second), time.Now().Add(failure.RetryAfter).Format("15:04 on 2 January"))
+	return &failure
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -74,6 +92,7 @@ func (t *turn) stream(ctx context.Context, request Request) (reply, error) {
 		if err != nil {
 			return t.collect(&c), err
 		}
+		c.began = true
 		if part.Text != "" {
 			t.emit(Event{Type: TextDelta, Text: part.Text})
 		}
@@ -107,6 +126,7 @@ type collector struct {
 	blocks []Block
 	usage  Usage
 	finish Finish
+	began  bool
 	text   strings.Builder
 	reason strings.Builder
 }
@@ -170,7 +190,7 @@ func (c *collector) closeReasoning(signature string) {
 func (c *collector) close() reply {
 	c.closeReasoning("")
 	c.closeText()
-	r := reply{blocks: c.blocks, usage: c.usage, finish: c.finish}
+	r := reply{blocks: c.blocks, usage: c.usage, finish: c.finish, began: c.began}
 	for _, b := range r.blocks {
 		if b.Type == BlockCall {
 			r.calls = append(r.calls, b.Call)

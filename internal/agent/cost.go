@@ -1,5 +1,7 @@
 package agent
 
+import "fmt"
+
 // Price is what the tokens of a model cost, in USD for a million of them. What
 // is nil is not known.
 type Price struct {
@@ -24,4 +26,61 @@ func (p Price) Cost(u Usage) *float64 {
 		total += float64(part.tokens) / 1e6 * *part.price
 	}
 	return &total
+}
+
+// bill sums what the model calls of a turn took.
+type bill struct {
+	usage   Usage
+	usd     float64 // the known part
+	known   bool    // some of it is known
+	unknown bool    // some of it is not
+}
+
+// add counts one reply and returns its cost, nil when unknown, and whether that
+// is only the least: an interrupted reply was not counted to its end.
+func (b *bill) add(r reply, price Price) (usd *float64, partial bool) {
+	b.usage = b.usage.Add(r.usage)
+	if r.usage != (Usage{}) {
+		usd = price.Cost(r.usage)
+	}
+	partial = r.finish == ""
+	b.unknown = b.unknown || usd == nil || partial
+	if usd != nil {
+		b.usd += *usd
+		b.known = true
+	}
+	return usd, usd != nil && partial
+}
+
+// cost is the sum, nil when nothing is known, and whether it is only the least.
+func (b *bill) cost() (usd *float64, partial bool) {
+	if !b.known {
+		return nil, false
+	}
+	return &b.usd, b.unknown
+}
+
+// account shows and sums what a reply took. A request that was refused before a
+// reply began took nothing.
+func (t *turn) account(r reply) {
+	if !r.began {
+		return
+	}
+	usd, partial := t.bill.add(r, t.agent.facts.Price)
+	if r.usage == (Usage{}) {
+		return
+	}
+	t.emit(Event{
+		Type: UsageReported, Usage: &r.usage, CostUSD: usd, CostPartial: partial,
+		ContextTokens: r.usage.Context(), ContextWindow: t.agent.facts.ContextWindow,
+	})
+}
+
+// budgetNote says so when a budget is set that cannot hold.
+func (t *turn) budgetNote() string {
+	price := t.agent.facts.Price
+	if t.agent.limits.BudgetUSD <= 0 || price.Input != nil && price.Output != nil {
+		return ""
+	}
+	return fmt.Sprintf("the budget of a turn cannot hold, because the price of %s is not known", t.agent.model.Name())
 }

@@ -20,6 +20,7 @@ const (
 	ToolCallProgress EventType = "tool_call_progress"
 	ToolCallFinished EventType = "tool_call_finished"
 	Retry            EventType = "retry"
+	ContextShortened EventType = "context_shortened" // before a model call
 	TurnFinished     EventType = "turn_finished"
 )
 
@@ -39,7 +40,7 @@ type Event struct {
 	// Message is the user's (TurnStarted) or the assistant's (AssistantMessage).
 	Message *Message `json:"message,omitempty"`
 	// Call is of ToolCallStarted. CallID and Tool name it in the later two.
-	// Note says what stands out about the call.
+	// Note says what stands out about the call, or the turn.
 	Call   *Call  `json:"call,omitempty"`
 	Note   string `json:"note,omitempty"`
 	CallID string `json:"call_id,omitempty"`
@@ -50,10 +51,21 @@ type Event struct {
 	Usage    *Usage     `json:"usage,omitempty"`    // UsageReported; the sum in TurnFinished
 	Retry    *RetryInfo `json:"retry,omitempty"`    // Retry
 
-	// Of TurnFinished. CostUSD is nil when a price is unknown.
+	// Of UsageReported and TurnFinished. CostUSD is nil when nothing of it is
+	// known. CostPartial says that it is the least: some call ended before its
+	// figures came, or has no known price.
+	CostUSD     *float64 `json:"cost_usd,omitempty"`
+	CostPartial bool     `json:"cost_partial,omitempty"`
+	// ContextTokens is how much of ContextWindow the model call used; of
+	// UsageReported. The window is 0 when unknown.
+	ContextTokens int64 `json:"context_tokens,omitempty"`
+	ContextWindow int64 `json:"context_window,omitempty"`
+
+	Shortened *Shortened `json:"shortened,omitempty"` // ContextShortened
+
+	// Of TurnFinished.
 	Stop       StopReason `json:"stop_reason,omitempty"`
 	Error      *ErrorInfo `json:"error,omitempty"`
-	CostUSD    *float64   `json:"cost_usd,omitempty"`
 	ModelCalls int        `json:"model_calls,omitempty"`
 	DurationMS int64      `json:"duration_ms,omitempty"` // ToolCallFinished, TurnFinished
 }
@@ -110,6 +122,15 @@ type RetryInfo struct {
 	WaitMS  int64     `json:"wait_ms"`
 	Kind    ErrorKind `json:"kind"`
 	Message string    `json:"message"`
+}
+
+// Shortened says which results the model sees shortened from now on. Other
+// events keep them whole.
+type Shortened struct {
+	Reason string   `json:"reason"` // "near_window" or "overflow"
+	Calls  []string `json:"calls"`  // the ids of the calls
+	Keep   int      `json:"keep"`   // bytes that stay of each
+	Bytes  int      `json:"bytes"`  // left out in all
 }
 
 // ErrorInfo is an error as events carry it.

@@ -1,6 +1,9 @@
 package agent
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // NotRun is the note of a call that the turn's end came before.
 const NotRun = "not run"
@@ -21,9 +24,7 @@ func History(events []Event) []Message {
 	for _, e := range events {
 		f.add(e)
 	}
-	f.closeReply()
-	f.closeCalls()
-	return f.messages
+	return f.close()
 }
 
 // folder is the state of [History].
@@ -35,11 +36,22 @@ type folder struct {
 	results  map[string]Block
 }
 
+// close ends what is open and returns the messages. They stay as they are when
+// more events are added.
+func (f *folder) close() []Message {
+	f.settle()
+	return slices.Clone(f.messages)
+}
+
+func (f *folder) settle() {
+	f.closeReply()
+	f.closeCalls()
+}
+
 func (f *folder) add(e Event) {
 	switch e.Type {
 	case TurnStarted:
-		f.closeReply()
-		f.closeCalls()
+		f.settle()
 		f.model = e.Model
 		if e.Message != nil {
 			f.append(*e.Message)
@@ -57,9 +69,13 @@ func (f *folder) add(e Event) {
 		if e.Result != nil && f.results != nil {
 			f.results[e.CallID] = resultBlock(e.CallID, *e.Result)
 		}
+	case ContextShortened:
+		f.settle()
+		if e.Shortened != nil {
+			f.shorten(*e.Shortened)
+		}
 	case TurnFinished:
-		f.closeReply()
-		f.closeCalls()
+		f.settle()
 	}
 }
 

@@ -75,6 +75,9 @@ func (u Usage) Add(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
 }
 
+// Context is how many tokens of the model's window the prompt took.
+func (u Usage) Context() int64 { return u.Input + u.CacheRead + u.CacheWrite }
+
 // ErrorKind classifies what went wrong between us and a provider.
 type ErrorKind string
 

@@ -279,7 +279,10 @@ func forModel(text string) string {
 
 // cancelledOr says what the model should read of a call that a cancel ended.
 func cancelledOr(ctx context.Context, err error) string {
-	if ctx.Err() != nil {
+	switch {
+	case errors.Is(context.Cause(ctx), errTurnTimeout):
+		return errTurnTimeout.Error() + ": " + err.Error()
+	case ctx.Err() != nil:
 		return "cancelled: " + err.Error()
 	}
 	return err.Error()

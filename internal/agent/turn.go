@@ -23,12 +23,15 @@ type turn struct {
 	stopped bool  // the consumer went away
 	failure error // the log failed
 
-	past    []Event         // the session's events, this turn's included, deltas excepted
+	history folder          // of the session, this turn included
+	context meter           // how full the model's window is
 	callIDs map[string]bool // all that the session has used
 	listed  bool            // the session has seen a listing
-	usage   Usage
+	bill    bill
 	steps   int
 	recent  repetition
+
+	overflowed bool // an overflow was handled in this turn
 }
 
 // run plays the turn from its first event to its terminal one.
@@ -38,7 +41,7 @@ func (t *turn) run(ctx context.Context, content []Block) {
 		return
 	}
 	t.request = textOf(content)
-	t.emit(Event{Type: TurnStarted, Model: t.agent.model.Name(), Message: &Message{Role: RoleUser, Blocks: content}})
+	t.emit(Event{Type: TurnStarted, Model: t.agent.model.Name(), Message: &Message{Role: RoleUser, Blocks: content}, Note: t.budgetNote()})
 	if t.request == "" {
 		t.finish(StopError, errors.New("the prompt is empty; write what you want to be done"))
 		return
@@ -60,17 +63,19 @@ func (t *turn) load(ctx context.Context) error {
 	}
 	t.callIDs = make(map[string]bool)
 	t.number = 1
+	t.context = newMeter(t.agent)
 	for _, e := range events {
 		t.seq = max(t.seq, e.Seq)
 		t.number = max(t.number, e.Turn+1)
 		t.remember(e)
 	}
-	t.past = events
 	return nil
 }
 
 // remember keeps what later steps need to know of an event.
 func (t *turn) remember(e Event) {
+	t.history.add(e)
+	t.context.add(e)
 	if e.Type == AssistantMessage && e.Message != nil {
 		for _, b := range e.Message.Blocks {
 			if b.Type == BlockCall {
@@ -91,6 +96,9 @@ func (t *turn) step(ctx context.Context) (StopReason, error) {
 	}
 	if t.steps >= t.agent.limits.MaxTurns {
 		return StopMaxTurns, nil
+	}
+	if budget := t.agent.limits.BudgetUSD; budget > 0 && t.bill.usd >= budget {
+		return StopBudget, nil
 	}
 	reply, err := t.ask(ctx)
 	t.keep(reply)
@@ -133,10 +141,7 @@ func (t *turn) keep(r reply) {
 	if len(r.blocks) > 0 {
 		t.emit(Event{Type: AssistantMessage, Message: &Message{Role: RoleAssistant, Model: t.agent.model.Name(), Blocks: r.blocks}})
 	}
-	if r.usage != (Usage{}) {
-		t.usage = t.usage.Add(r.usage)
-		t.emit(Event{Type: UsageReported, Usage: &r.usage})
-	}
+	t.account(r)
 }
 
 // runCalls runs the calls of one reply in their order. Every one of them gets
@@ -167,9 +172,10 @@ func (t *turn) skip(calls []*Call) {
 // finish emits the terminal event.
 func (t *turn) finish(stop StopReason, err error) {
 	e := Event{
-		Type: TurnFinished, Stop: stop, Usage: &t.usage, ModelCalls: t.steps,
+		Type: TurnFinished, Stop: stop, Usage: &t.bill.usage, ModelCalls: t.steps,
 		DurationMS: time.Since(t.started).Milliseconds(),
 	}
+	e.CostUSD, e.CostPartial = t.bill.cost()
 	if err != nil {
 		e.Error = errorInfo(err)
 	}
@@ -185,10 +191,7 @@ func (t *turn) emit(e Event) {
 		t.failure = &logError{err}
 		t.cancel()
 	}
-	if e.Type != TextDelta && e.Type != ReasoningDelta && e.Type != ToolCallProgress {
-		t.past = append(t.past, e)
-		t.remember(e)
-	}
+	t.remember(e)
 	if !t.stopped && !t.yield(e) {
 		t.stopped = true
 		t.cancel()

@@ -52,7 +52,8 @@ func notYet(cfg *config.Config) []string {
 		}
 	}
 	l := cfg.Sandbox.Limits
-	add(cfg.Agent.Budget != config.Budget{}, "agent.budget")
+	add(cfg.Agent.Budget.Session != 0, "agent.budget.sessionUSD")
+	add(cfg.Agent.Budget.Day != 0, "agent.budget.dayUSD")
 	add(cfg.Sandbox.CAFile != "", "sandbox.caFile")
 	add(l.RSSMB != 0, "sandbox.limits.rssMB")
 	add(l.FileMB != 0, "sandbox.limits.fileMB")

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tendril-agent/tendril/internal/agent"
 	"github.com/tendril-agent/tendril/internal/capability"
 	"github.com/tendril-agent/tendril/internal/terminal"
 )
@@ -35,6 +36,7 @@ type terminalApprover struct {
 func (t *terminalApprover) Approve(ctx context.Context, q capability.Question) (capability.Answer, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	defer agent.HoldClock(ctx)()
 	if t.answers == nil {
 		t.answers = make(chan string)
 		go t.read()

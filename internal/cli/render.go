@@ -39,6 +39,9 @@ func newRenderer(out io.Writer, status *statusLine, s style) *renderer {
 func (r *renderer) event(e agent.Event) error {
 	switch e.Type {
 	case agent.TurnStarted:
+		if e.Note != "" {
+			r.line(r.style.warn("!"), "%s", e.Note)
+		}
 		r.status.wait("waiting for " + e.Model)
 	case agent.TextDelta:
 		r.text(e.Text)
@@ -55,6 +58,8 @@ func (r *renderer) event(e agent.Event) error {
 	case agent.Retry:
 		r.line(r.style.warn("~"), "%s; trying again in %s", e.Retry.Message, duration(e.Retry.WaitMS))
 		r.status.wait("waiting to try again")
+	case agent.ContextShortened:
+		r.line(r.style.warn("~"), "%s", shortenedText(*e.Shortened))
 	case agent.TurnFinished:
 		r.end(e)
 	}
@@ -242,7 +247,37 @@ func summarize(e agent.Event) string {
 	if u := *e.Usage; u != (agent.Usage{}) {
 		parts = append(parts, fmt.Sprintf("%d in and %d out tokens", u.Input+u.CacheRead+u.CacheWrite, u.Output))
 	}
+	if e.CostUSD != nil {
+		parts = append(parts, cost(*e.CostUSD, e.CostPartial))
+	} else if *e.Usage != (agent.Usage{}) {
+		parts = append(parts, "cost unknown")
+	}
 	return strings.Join(append(parts, duration(e.DurationMS)), ", ")
+}
+
+// cost is an amount of USD with the digits that matter.
+func cost(usd float64, partial bool) string {
+	text := fmt.Sprintf("$%.2f", usd)
+	switch {
+	case usd == 0:
+		text = "$0"
+	case usd < 0.0001:
+		text = "less than $0.0001"
+	case usd < 1:
+		text = fmt.Sprintf("$%.4f", usd)
+	}
+	if partial && usd > 0 {
+		return "at least " + text
+	}
+	return text
+}
+
+func shortenedText(s agent.Shortened) string {
+	why := "the conversation nears the model's context"
+	if s.Reason == "overflow" {
+		why = "the conversation was longer than the model's context"
+	}
+	return fmt.Sprintf("%s; the model sees %s shortened", why, plural(len(s.Calls), "old result", "old results"))
 }
 
 func stopText(s agent.StopReason) string {
@@ -253,6 +288,8 @@ func stopText(s agent.StopReason) string {
 		return "stopped: the limit of model calls for a turn is reached; raise it with --max-turns"
 	case agent.StopTimeout:
 		return "stopped: the time for a turn is over; raise it with --timeout"
+	case agent.StopBudget:
+		return "stopped: the turn has cost what it may; raise it with: tendril config set agent.budget.turnUSD AMOUNT"
 	case agent.StopLoop:
 		return "stopped: the model repeated the same call again and again"
 	case agent.StopMaxTokens:

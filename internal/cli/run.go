@@ -100,14 +100,14 @@ func (c *command) turn(ctx context.Context, a *app, m agent.Model, o runOptions,
 	if err := a.workspace.WriteDisplayCopy(system); err != nil {
 		c.warn("%v", err)
 	}
-	limits := agent.Limits{MaxTurns: a.cfg.Agent.MaxTurns, Timeout: a.cfg.Agent.Timeout}
+	limits := agent.Limits{MaxTurns: a.cfg.Agent.MaxTurns, Timeout: a.cfg.Agent.Timeout, BudgetUSD: a.cfg.Agent.Budget.Turn}
 	if o.maxTurns > 0 {
 		limits.MaxTurns = o.maxTurns
 	}
 	if o.timeout > 0 {
 		limits.Timeout = o.timeout
 	}
-	ag, err := agent.New(m, system, agent.Tools(a.registry, a.executor()), limits)
+	ag, err := agent.New(agent.Options{Model: m, System: system, Tools: agent.Tools(a.registry, a.executor()), Limits: limits})
 	if err != nil {
 		return err
 	}
