@@ -87,9 +87,8 @@ func TestRun_ShortensOldResultsNearTheWindow(t *testing.T) {
 	}
 	checkHistory(t, s)
 	// Another process sees the same.
-	stored, _ := s.Log.Events(t.Context())
 	again := &fakeModel{replies: []func(context.Context, func(Part) bool) error{text("ok")}}
-	runTurn(newAgentWith(t, Options{Model: again, Facts: Facts{ContextWindow: window}}), Session{ID: "s", Log: &MemoryLog{events: stored}}, "and?")
+	runTurn(newAgentWith(t, Options{Model: again, Facts: Facts{ContextWindow: window}}), s, "and?")
 	before, after := m.requests[len(m.requests)-1].Messages, again.requests[0].Messages
 	for i := range before {
 		if x, y := fmt.Sprintf("%+v", before[i].Blocks), fmt.Sprintf("%+v", after[i].Blocks); i < len(before)-1 && len(x) != len(y) {

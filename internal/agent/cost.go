@@ -57,7 +57,8 @@ func (b *bill) cost() (usd *float64, partial bool) {
 	if !b.known {
 		return nil, false
 	}
-	return &b.usd, b.unknown
+	sum := b.usd
+	return &sum, b.unknown
 }
 
 // account shows and sums what a reply took. A request that was refused before a
@@ -70,8 +71,9 @@ func (t *turn) account(r reply) {
 	if r.usage == (Usage{}) {
 		return
 	}
+	usage := r.usage
 	t.emit(Event{
-		Type: UsageReported, Usage: &r.usage, CostUSD: usd, CostPartial: partial,
+		Type: UsageReported, Usage: &usage, CostUSD: usd, CostPartial: partial,
 		ContextTokens: r.usage.Context(), ContextWindow: t.agent.facts.ContextWindow,
 	})
 }

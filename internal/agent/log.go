@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"slices"
 	"sync"
 )
 
@@ -19,14 +18,14 @@ type Log interface {
 // MemoryLog is a Log that lasts as long as the process.
 type MemoryLog struct {
 	mu     sync.Mutex
-	events []Event
+	events []*Event // pointers, because events are big and the slice grows
 }
 
 // Append implements [Log].
 func (l *MemoryLog) Append(_ context.Context, e Event) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.events = append(l.events, e)
+	l.events = append(l.events, &e)
 	return nil
 }
 
@@ -34,5 +33,9 @@ func (l *MemoryLog) Append(_ context.Context, e Event) error {
 func (l *MemoryLog) Events(context.Context) ([]Event, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Clone(l.events), nil
+	events := make([]Event, len(l.events))
+	for i, e := range l.events {
+		events[i] = *e
+	}
+	return events, nil
 }

@@ -171,8 +171,9 @@ func (t *turn) skip(calls []*Call) {
 
 // finish emits the terminal event.
 func (t *turn) finish(stop StopReason, err error) {
+	usage := t.bill.usage // a copy: the event outlives the turn
 	e := Event{
-		Type: TurnFinished, Stop: stop, Usage: &t.bill.usage, ModelCalls: t.steps,
+		Type: TurnFinished, Stop: stop, Usage: &usage, ModelCalls: t.steps,
 		DurationMS: time.Since(t.started).Milliseconds(),
 	}
 	e.CostUSD, e.CostPartial = t.bill.cost()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tendril-agent/tendril/internal/agent"
 )
@@ -127,6 +128,9 @@ func (j *joinedString) blank() bool { return strings.TrimSpace(j.text()) == "" }
 func (j *joinedString) text() string { return decodeBody(j.body) }
 
 func decodeBody(body []byte) string {
+	if bytes.IndexByte(body, '\\') < 0 && utf8.Valid(body) { // most text has no escapes
+		return string(body)
+	}
 	literal := make([]byte, 0, len(body)+2)
 	literal = append(append(append(literal, '"'), body...), '"')
 	var s string

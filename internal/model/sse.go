@@ -94,29 +94,65 @@ func (r *sseReader) found(ev event) (event, error) {
 func (r *sseReader) readLine() ([]byte, error) {
 	r.line = r.line[:0]
 	for {
-		c, err := r.src.ReadByte()
+		buffered, err := r.fill()
 		if err != nil {
 			if err == io.EOF && len(r.line) > 0 {
 				return r.withoutBOM(), nil
 			}
 			return nil, err
 		}
-		if r.total++; r.total > r.maxTotal || len(r.line) > r.maxEvent {
+		if r.afterCR && buffered[0] == '\n' {
+			r.consume(buffered[:1])
+			r.afterCR = false
+			continue
+		}
+		r.afterCR = false
+		end := lineEnd(buffered)
+		r.line = append(r.line, buffered[:end]...)
+		whole := end < len(buffered)
+		if whole {
+			r.afterCR = buffered[end] == '\r'
+			end++
+		}
+		r.consume(buffered[:end])
+		if r.total > r.maxTotal || len(r.line) > r.maxEvent {
 			return nil, errReplyTooLong
 		}
-		if r.events == 0 && len(r.prefix) < prefixBytes {
-			r.prefix = append(r.prefix, c)
-		}
-		skip := c == '\n' && r.afterCR
-		r.afterCR = c == '\r'
-		switch {
-		case skip:
-		case c == '\n' || c == '\r':
+		if whole {
 			return r.withoutBOM(), nil
-		default:
-			r.line = append(r.line, c)
 		}
 	}
+}
+
+// fill returns what is buffered, at least one byte.
+func (r *sseReader) fill() ([]byte, error) {
+	if r.src.Buffered() == 0 {
+		if _, err := r.src.Peek(1); err != nil {
+			return nil, err
+		}
+	}
+	return r.src.Peek(r.src.Buffered())
+}
+
+// consume takes the bytes that are buffered first.
+func (r *sseReader) consume(p []byte) {
+	r.total += len(p)
+	if r.events == 0 && len(r.prefix) < prefixBytes {
+		r.prefix = append(r.prefix, p[:min(len(p), prefixBytes-len(r.prefix))]...)
+	}
+	_, _ = r.src.Discard(len(p)) // it is buffered
+}
+
+// lineEnd is the index of the first LF or CR, or the length of p.
+func lineEnd(p []byte) int {
+	end := len(p)
+	if i := bytes.IndexByte(p, '\n'); i >= 0 {
+		end = i
+	}
+	if i := bytes.IndexByte(p[:end], '\r'); i >= 0 {
+		end = i
+	}
+	return end
 }
 
 // withoutBOM drops the byte order mark of the first line.
