@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tendril-agent/tendril/internal/agent"
 	"github.com/tendril-agent/tendril/internal/capability"
 	"github.com/tendril-agent/tendril/internal/config"
 	"github.com/tendril-agent/tendril/internal/sandbox"
@@ -160,11 +161,26 @@ func (c *command) checkRegistry(ctx context.Context, cfg *config.Config, dirs co
 }
 
 func (c *command) checkModel(ctx context.Context, cfg *config.Config) check {
-	choice, err := config.Choose(ctx, cfg, "", c.Getenv, probeOllama)
+	choice, err := c.choose(ctx, cfg, "")
 	if err != nil {
 		return broken("model", err)
 	}
-	return passed("model", "%s (%s)", choice.Name(), choice.Reason)
+	return passed("model", "%s (%s)\n%s", choice.Name(), choice.Reason, factsText(modelFacts(cfg, choice)))
+}
+
+// factsText says how much a model can read, and what it costs.
+func factsText(contextWindow int64, price agent.Price) string {
+	size, cost := "context not known", "price not known"
+	if contextWindow > 0 {
+		size = "context " + tokensText(contextWindow)
+	}
+	if price.Input != nil || price.Output != nil {
+		cost = inOutText(price.Input, price.Output) + " for a million tokens of input / output"
+	}
+	if price.CacheRead != nil {
+		cost += ", cache read " + usd(*price.CacheRead)
+	}
+	return size + "; " + cost
 }
 
 func noticeText(n capability.Notice) string {

@@ -49,6 +49,7 @@ credentials, 4 model provider, 5 sandbox or Deno missing, 130 interrupted.`,
 	f := cmd.Flags()
 	f.StringVar(&o.workspace, "workspace", "", "`folder` to work in (default: from the settings)")
 	f.StringVar(&o.model, "model", "", "`provider/model`, or demo (default: from the settings, or what is there)")
+	_ = cmd.RegisterFlagCompletionFunc("model", completeModel) // it fails only for a flag that is not there
 	f.IntVar(&o.maxTurns, "max-turns", 0, "most model calls of the turn (default: from the settings)")
 	f.DurationVar(&o.timeout, "timeout", 0, "most time of the turn, such as 90s or 5m (default: from the settings)")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {

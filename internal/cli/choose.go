@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/tendril-agent/tendril/internal/agent"
+	"github.com/tendril-agent/tendril/internal/catalog"
+	"github.com/tendril-agent/tendril/internal/config"
+	"github.com/tendril-agent/tendril/internal/model"
+	"github.com/tendril-agent/tendril/internal/model/demo"
+)
+
+// lookup finds the value of an environment variable, which may be a key. It is
+// the one place where keys come from; "" is none.
+func (c *command) lookup(name string) string { return c.Getenv(name) }
+
+// choose finds the model to use; flag is the value of --model.
+func (c *command) choose(ctx context.Context, cfg *config.Config, flag string) (config.Choice, error) {
+	choice, err := config.Choose(ctx, cfg, flag, c.lookup, probeOllama)
+	if errors.Is(err, config.ErrModelFlag) {
+		err = &exitError{code: exitUsage, err: err}
+	}
+	return choice, err
+}
+
+// chooseModel finds the model to use and connects to it.
+func (c *command) chooseModel(ctx context.Context, cfg *config.Config, flag string) (agent.Model, error) {
+	choice, err := c.choose(ctx, cfg, flag)
+	if err != nil {
+		return nil, err
+	}
+	catalog.Preload(choice.Provider) // modelFacts will ask
+	return c.connect(cfg, choice), nil
+}
+
+// connect makes the adapter of a choice. Nothing is sent yet.
+func (c *command) connect(cfg *config.Config, choice config.Choice) agent.Model {
+	key := ""
+	if choice.KeyEnv != "" {
+		key = c.lookup(choice.KeyEnv)
+	}
+	switch choice.Provider {
+	case config.Demo:
+		return demo.Model{}
+	case config.Anthropic:
+		return model.NewAnthropic(model.AnthropicOptions{
+			ModelID: choice.Model, APIKey: key, BaseURL: choice.BaseURL,
+			MaxTokens: int64(cfg.Model.Blocks[config.Anthropic].MaxTokens),
+		})
+	case config.Bedrock:
+		return model.NewBedrock(model.BedrockOptions{ModelID: choice.Model, Region: choice.Region, Profile: choice.Profile, BaseURL: choice.BaseURL})
+	case config.Ollama:
+		if strings.HasSuffix(choice.BaseURL, "/v1") { // which NewOllama adds by itself
+			return model.NewOllama(model.OllamaOptions{ModelID: choice.Model, Host: choice.BaseURL})
+		}
+	}
+	return model.NewOpenAI(model.OpenAIOptions{
+		ModelID: choice.Model, APIKey: key, BaseURL: choice.BaseURL,
+		Provider: choice.Provider, KeyEnv: choice.KeyEnv, KeyHeader: choice.KeyHeader,
+	})
+}
+
+// modelFacts joins what the settings and the catalogue know about a model: how
+// many tokens a request and its reply may have together, 0 when that is not
+// known, and what tokens cost.
+func modelFacts(cfg *config.Config, choice config.Choice) (contextWindow int64, price agent.Price) {
+	known, _ := catalog.Find(choice.Provider, choice.Model)
+	contextWindow = known.Context
+	if own := cfg.Model.Blocks[choice.Provider].ContextWindow; own > 0 {
+		contextWindow = int64(own)
+	}
+	own, ok := cfg.Model.Prices[choice.Provider+"/"+choice.Model]
+	if !ok {
+		own = cfg.Model.Prices[choice.Model]
+	}
+	return contextWindow, overridden(agent.Price(known.Price), own)
+}
+
+// overridden is price with what the settings say instead. Prices of tokens that
+// go with an input or output price of the settings are not mixed with those of
+// the catalogue, which are about another offer.
+func overridden(price agent.Price, own config.Prices) agent.Price {
+	if own.Input != nil || own.Output != nil {
+		return agent.Price(own)
+	}
+	if own.CacheRead != nil {
+		price.CacheRead = own.CacheRead
+	}
+	if own.CacheWrite != nil {
+		price.CacheWrite = own.CacheWrite
+	}
+	return price
+}
