@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
+	"net/netip"
+	"net/url"
 	"strings"
 
 	"github.com/tendril-agent/tendril/internal/agent"
@@ -25,14 +27,23 @@ func (c *command) choose(ctx context.Context, cfg *config.Config, flag string) (
 	return choice, err
 }
 
+// chosenModel is a model with what is known of it.
+type chosenModel struct {
+	agent.Model
+	facts func() agent.Facts // read when they are needed: the catalogue takes its time
+}
+
 // chooseModel finds the model to use and connects to it.
-func (c *command) chooseModel(ctx context.Context, cfg *config.Config, flag string) (agent.Model, error) {
+func (c *command) chooseModel(ctx context.Context, cfg *config.Config, flag string) (chosenModel, error) {
 	choice, err := c.choose(ctx, cfg, flag)
 	if err != nil {
-		return nil, err
+		return chosenModel{}, err
 	}
-	catalog.Preload(choice.Provider) // modelFacts will ask
-	return c.connect(cfg, choice), nil
+	catalog.Preload(choice.Provider) // in the background
+	return chosenModel{c.connect(cfg, choice), func() agent.Facts {
+		window, price := modelFacts(cfg, choice)
+		return agent.Facts{ContextWindow: window, Price: price}
+	}}, nil
 }
 
 // connect makes the adapter of a choice. Nothing is sent yet.
@@ -71,11 +82,26 @@ func modelFacts(cfg *config.Config, choice config.Choice) (contextWindow int64, 
 	if own := cfg.Model.Blocks[choice.Provider].ContextWindow; own > 0 {
 		contextWindow = int64(own)
 	}
+	if isLocal(choice) {
+		free := 0.0
+		known.Price = catalog.Price{Input: &free, Output: &free}
+	}
 	own, ok := cfg.Model.Prices[choice.Provider+"/"+choice.Model]
 	if !ok {
 		own = cfg.Model.Prices[choice.Model]
 	}
 	return contextWindow, overridden(agent.Price(known.Price), own)
+}
+
+// isLocal says whether a model runs on this machine, where nobody bills tokens.
+// Ollama also passes requests on to models in a cloud, which have it in their name.
+func isLocal(choice config.Choice) bool {
+	u, err := url.Parse(choice.BaseURL)
+	if choice.Provider != config.Ollama || err != nil || strings.HasSuffix(choice.Model, "cloud") {
+		return false
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && addr.IsLoopback()
 }
 
 // overridden is price with what the settings say instead. Prices of tokens that

@@ -96,7 +96,7 @@ func (c *command) run(ctx context.Context, o runOptions, args []string) error {
 }
 
 // turn plays one turn and shows it.
-func (c *command) turn(ctx context.Context, a *app, m agent.Model, o runOptions, prompt string) error {
+func (c *command) turn(ctx context.Context, a *app, m chosenModel, o runOptions, prompt string) error {
 	system := agent.SystemPrompt(a.workspace.Path())
 	if err := a.workspace.WriteDisplayCopy(system); err != nil {
 		c.warn("%v", err)
@@ -108,7 +108,9 @@ func (c *command) turn(ctx context.Context, a *app, m agent.Model, o runOptions,
 	if o.timeout > 0 {
 		limits.Timeout = o.timeout
 	}
-	ag, err := agent.New(agent.Options{Model: m, System: system, Tools: agent.Tools(a.registry, a.executor()), Limits: limits})
+	ag, err := agent.New(agent.Options{
+		Model: m, Facts: m.facts(), System: system, Tools: agent.Tools(a.registry, a.executor()), Limits: limits,
+	})
 	if err != nil {
 		return err
 	}
