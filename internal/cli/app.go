@@ -183,16 +183,12 @@ func (a *app) executor() *agent.Executor {
 
 // chooseModel finds the model to use and connects to it.
 func (c *command) chooseModel(ctx context.Context, cfg *config.Config, flag string) (agent.Model, error) {
-	choice, err := config.Choose(ctx, cfg, flag, c.Getenv, probeOllama)
+	choice, key, err := c.choose(ctx, cfg, flag)
 	if errors.Is(err, config.ErrModelFlag) {
 		return nil, &exitError{code: exitUsage, err: err}
 	}
 	if err != nil {
 		return nil, err
-	}
-	key := ""
-	if choice.KeyEnv != "" {
-		key = c.Getenv(choice.KeyEnv)
 	}
 	switch choice.Provider {
 	case config.Anthropic:

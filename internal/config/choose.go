@@ -101,7 +101,7 @@ func (c *chooser) choice(provider, model, reason string) (Choice, error) {
 	if block.BaseURL != "" {
 		hint = "any text will do when " + block.BaseURL + " wants no key"
 	}
-	return Choice{}, failf("%s needs a key, and %s is not set; set it with: export %s=… (%s)", choice.Name(), choice.KeyEnv, choice.KeyEnv, hint)
+	return Choice{}, failf("%s needs a key, and %s is not set; keep it with: tendril secret set %s; or for this shell: export %s=… (%s)", choice.Name(), choice.KeyEnv, choice.KeyEnv, choice.KeyEnv, hint)
 }
 
 func (c *chooser) isSet(env string) bool { return strings.TrimSpace(c.getenv(env)) != "" }
@@ -175,8 +175,8 @@ func (c *chooser) nothingFound() error {
 		bedrock = "AWS credentials are there, but this provider " + bedrock
 	}
 	return failf(`no model is set up; do one of these:
-  anthropic  export ANTHROPIC_API_KEY=…
-  openai     export OPENAI_API_KEY=…
+  anthropic  tendril secret set ANTHROPIC_API_KEY, or export ANTHROPIC_API_KEY=…
+  openai     tendril secret set OPENAI_API_KEY, or export OPENAI_API_KEY=…
              for a compatible endpoint also: tendril config set model.openai.baseURL https://…/v1
   ollama     %s
   bedrock    %s

@@ -251,7 +251,7 @@ func TestLoad_Warnings(t *testing.T) {
 		`{"agent":{"maxturns":5}}`:                                  "agent.maxturns: is ignored; did you mean agent.maxTurns?",
 		`{"agent":{"turns":5}}`:                                     "agent.turns: is no setting and is ignored; there are maxTurns, timeoutMs, budget",
 		`{"Agent":{}}`:                                              "Agent: is ignored; did you mean agent?",
-		`{"model":{"openai":{"apiKey":"canary"}}}`:                  "model.openai.apiKey: looks like a secret; secrets are not read from the settings: remove it here and set OPENAI_API_KEY in the environment",
+		`{"model":{"openai":{"apiKey":"canary"}}}`:                  "model.openai.apiKey: looks like a secret; secrets are not read from the settings: remove it here and keep it with: tendril secret set OPENAI_API_KEY",
 		`{"other":{"deep":{"AUTH_TOKEN":"canary"}}}`:                "other.deep.AUTH_TOKEN: looks like a secret",
 		`{"model":{"openai":{"baseURL":"http://example.com/v1"}}}`:  "model.openai.baseURL: sends your key unencrypted over the network; use https",
 		`{"model":{"openai":{"baseURL":"http://127.0.0.1:1/v1"}}}`:  "",
