@@ -153,7 +153,7 @@ func (c *command) typedSecret(ctx context.Context, in *os.File, name string) (st
 	fmt.Fprintln(c.Err)
 	switch {
 	case ctx.Err() != nil:
-		return "", ctx.Err()
+		return "", &exitError{code: exitInterrupted, err: errors.New("interrupted; nothing is changed")}
 	case err != nil:
 		return "", usageError("no value was typed; nothing is changed")
 	case len(data) >= maxTyped:
