@@ -182,10 +182,14 @@ func keyOf(h http.Header) string {
 // form, does not make us repeat it (case X05).
 func TestCanary_Errors(t *testing.T) {
 	echoes := map[string]func(key string) string{
-		"whole":        func(key string) string { return "Incorrect API key provided: " + key + ". Find yours on the web." },
-		"in a URL":     func(key string) string { return "GET https://user:" + url.QueryEscape(key) + "@host/?key=" + url.QueryEscape(key) },
-		"in a header":  func(key string) string { return `{"Authorization":"Bearer ` + key + `"}` },
-		"masked":       func(key string) string { return "Incorrect API key provided: " + key[:12] + "********" + key[len(key)-4:] },
+		"whole": func(key string) string { return "Incorrect API key provided: " + key + ". Find yours on the web." },
+		"in a URL": func(key string) string {
+			return "GET https://user:" + url.QueryEscape(key) + "@host/?key=" + url.QueryEscape(key)
+		},
+		"in a header": func(key string) string { return `{"Authorization":"Bearer ` + key + `"}` },
+		"masked": func(key string) string {
+			return "Incorrect API key provided: " + key[:12] + "********" + key[len(key)-4:]
+		},
 		"its end":      func(key string) string { return "the key that ends in " + key[len(key)-14:] + " is unknown" },
 		"its middle":   func(key string) string { return "the key …" + key[8:24] + "… is unknown" },
 		"base64":       func(key string) string { return "bad token " + base64.StdEncoding.EncodeToString([]byte(key)) },

@@ -183,3 +183,13 @@ func FuzzExtract(f *testing.F) {
 		_ = extract(bytes.NewReader(raw), "package/deno", path)
 	})
 }
+
+func TestFetch_WithholdsKeysFromNpm(t *testing.T) {
+	fakeNpm(t, "env; exit 1")
+	t.Setenv("A_KEY", "canary")
+	t.Setenv("NPM_CONFIG_REGISTRY", "kept")
+	_, err := Fetch(t.Context(), t.TempDir(), []string{"A_KEY"}, nil)
+	if err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), "NPM_CONFIG_REGISTRY=kept") {
+		t.Errorf("got %v", err)
+	}
+}
