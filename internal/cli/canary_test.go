@@ -263,6 +263,20 @@ func (w *canaryWorld) once(what string, code int) {
 	}
 }
 
+// TestCanary_Unsendable: a key that no header can carry is a wrong key, and is
+// not shown.
+func TestCanary_Unsendable(t *testing.T) {
+	for _, kind := range []string{"openai", "anthropic"} {
+		p := testkit.NewProvider(t)
+		w := newCanaryWorld(t, kind, p.URL, false)
+		w.env = append(w.env, strings.ToUpper(kind)+"_API_KEY="+w.key+"\n"+plainCanary)
+		w.play(3, plainCanary)
+		if n := len(p.Requests()); n > 0 {
+			t.Errorf("%d requests", n)
+		}
+	}
+}
+
 // TestCanary_Redirect: the key is not handed to whom a server names.
 func TestCanary_Redirect(t *testing.T) {
 	everyWorld(t, func(t *testing.T, kind string, inFile bool) {
