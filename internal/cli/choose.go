@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -14,19 +13,6 @@ import (
 	"github.com/tendril-agent/tendril/internal/model/demo"
 )
 
-// lookup finds the value of an environment variable, which may be a key. It is
-// the one place where keys come from; "" is none.
-func (c *command) lookup(name string) string { return c.Getenv(name) }
-
-// choose finds the model to use; flag is the value of --model.
-func (c *command) choose(ctx context.Context, cfg *config.Config, flag string) (config.Choice, error) {
-	choice, err := config.Choose(ctx, cfg, flag, c.lookup, probeOllama)
-	if errors.Is(err, config.ErrModelFlag) {
-		err = &exitError{code: exitUsage, err: err}
-	}
-	return choice, err
-}
-
 // chosenModel is a model with what is known of it.
 type chosenModel struct {
 	agent.Model
@@ -35,23 +21,19 @@ type chosenModel struct {
 
 // chooseModel finds the model to use and connects to it.
 func (c *command) chooseModel(ctx context.Context, cfg *config.Config, flag string) (chosenModel, error) {
-	choice, err := c.choose(ctx, cfg, flag)
+	choice, key, err := c.choose(ctx, cfg, flag)
 	if err != nil {
 		return chosenModel{}, err
 	}
 	catalog.Preload(choice.Provider) // in the background
-	return chosenModel{c.connect(cfg, choice), func() agent.Facts {
+	return chosenModel{connect(cfg, choice, key), func() agent.Facts {
 		window, price := modelFacts(cfg, choice)
 		return agent.Facts{ContextWindow: window, Price: price}
 	}}, nil
 }
 
 // connect makes the adapter of a choice. Nothing is sent yet.
-func (c *command) connect(cfg *config.Config, choice config.Choice) agent.Model {
-	key := ""
-	if choice.KeyEnv != "" {
-		key = c.lookup(choice.KeyEnv)
-	}
+func connect(cfg *config.Config, choice config.Choice, key string) agent.Model {
 	switch choice.Provider {
 	case config.Demo:
 		return demo.Model{}

@@ -15,7 +15,7 @@ func (c *command) configCommand() *cobra.Command {
 		Use:   "config",
 		Short: "Read and change the settings",
 		Long: `Read and change the settings. A change is checked before it is saved; unknown fields are kept. Keys are
-never settings: they come from the environment.
+never settings: see tendril secret.
 
 Exit codes: 0 done, 2 usage, 3 a wrong value or unusable settings.`,
 		Args: cobra.NoArgs,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,7 +45,8 @@ func (c *command) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check everything, and say what to do",
-		Long: `Check settings, Deno, the sandbox (a tiny program runs in it), the workspace, its registry and the model.
+		Long: `Check settings, Deno, the sandbox (a tiny program runs in it), the workspace, its registry, the secrets
+and the model.
 Nothing is sent to a model provider.
 
 Exit codes: 0 all is well, else that of the first failed check: 1, 3 or 5.`,
@@ -102,7 +104,7 @@ func (c *command) checks(ctx context.Context, workspaceFlag string) []check {
 		checks = append(checks, passed("deno", "%s at %s (%s)", deno.Version, deno.Path, deno.Origin), c.checkSandbox(ctx, cfg, dirs, deno))
 	}
 	checks = append(checks, c.checkRegistry(ctx, cfg, dirs, workspaceFlag)...)
-	return append(checks, c.checkModel(ctx, cfg))
+	return append(checks, c.checkSecrets(ctx), c.checkModel(ctx, cfg))
 }
 
 // checkSandbox runs a tiny program that tries what no run may do.
@@ -160,8 +162,31 @@ func (c *command) checkRegistry(ctx context.Context, cfg *config.Config, dirs co
 	return checks
 }
 
+func (c *command) checkSecrets(ctx context.Context) check {
+	const name = "secrets"
+	list, err := c.secrets().List(ctx, keyNames()...)
+	if err != nil {
+		return broken(name, err)
+	}
+	if len(list) == 0 {
+		return passed(name, "none")
+	}
+	var kept, problems []string
+	for _, e := range list {
+		kept = append(kept, fmt.Sprintf("%s (%s)", e.Name, placesText(e)))
+		if e.Problem != "" {
+			problems = append(problems, e.Problem)
+		}
+	}
+	text := strings.Join(kept, ", ")
+	if len(problems) > 0 {
+		return warned(name, text, strings.Join(slices.Compact(problems), "\n"))
+	}
+	return passed(name, "%s", text)
+}
+
 func (c *command) checkModel(ctx context.Context, cfg *config.Config) check {
-	choice, err := c.choose(ctx, cfg, "")
+	choice, _, err := c.choose(ctx, cfg, "")
 	if err != nil {
 		return broken("model", err)
 	}

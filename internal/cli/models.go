@@ -68,12 +68,12 @@ func (c *command) modelList(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	choice, err := c.choose(ctx, cfg, "")
+	choice, _, err := c.choose(ctx, cfg, "")
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case len(args) > 0 && (err != nil || choice.Provider != args[0]):
-		choice = config.Endpoint(cfg, args[0], c.lookup)
+		choice = config.Endpoint(cfg, args[0], c.lookup(ctx))
 	case err != nil:
 		return err
 	}

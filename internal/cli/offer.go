@@ -86,7 +86,7 @@ func (c *command) models(ctx context.Context, cfg *config.Config, at config.Choi
 func (c *command) modelsRequest(ctx context.Context, cfg *config.Config, at config.Choice) (*http.Request, error) {
 	key := ""
 	if at.KeyEnv != "" {
-		key = strings.TrimSpace(c.lookup(at.KeyEnv))
+		key = strings.TrimSpace(c.lookup(ctx)(at.KeyEnv))
 	}
 	if at.Provider == config.Bedrock || at.BaseURL == "" || key == "" && cfg.Model.Blocks[at.Provider].BaseURL == "" {
 		return nil, nil

@@ -148,7 +148,7 @@ func (c *command) prompt(ctx context.Context, args []string) (string, error) {
 	}
 	prompt := args[0]
 	if prompt == "-" {
-		data, err := c.readPrompt(ctx)
+		data, err := c.readIn(ctx, maxPromptBytes)
 		if err != nil {
 			return "", fmt.Errorf("the prompt cannot be read from stdin: %w", err)
 		}
@@ -166,16 +166,21 @@ func (c *command) prompt(ctx context.Context, args []string) (string, error) {
 	return prompt, nil
 }
 
-// readPrompt reads stdin to its end, or until ctx ends: a read from a terminal
-// cannot be cancelled, so it is left behind then.
-func (c *command) readPrompt(ctx context.Context) ([]byte, error) {
+// readIn reads stdin to its end, or until there is more than most bytes.
+func (c *command) readIn(ctx context.Context, most int64) ([]byte, error) {
+	return cancellable(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(c.In, most+1)) })
+}
+
+// cancellable reads until ctx ends: a read from a terminal cannot be cancelled,
+// so it is left behind then.
+func cancellable(ctx context.Context, do func() ([]byte, error)) ([]byte, error) {
 	type read struct {
 		data []byte
 		err  error
 	}
 	done := make(chan read, 1)
 	go func() {
-		data, err := io.ReadAll(io.LimitReader(c.In, maxPromptBytes+1))
+		data, err := do()
 		done <- read{data, err}
 	}()
 	select {

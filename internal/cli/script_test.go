@@ -22,7 +22,11 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"tendril": func() { os.Exit(cli.Main(os.Args[1:], cli.System())) },
+		"tendril": func() {
+			std := cli.System()
+			std.Keychain = testKeychain()
+			os.Exit(cli.Main(os.Args[1:], std))
+		},
 	})
 }
 

@@ -100,7 +100,7 @@ func (c *command) fetchDeno(ctx context.Context, cfg *config.Config, dirs config
 	if !errors.Is(err, sandbox.ErrNoDeno) || c.Getenv("DENO_PATH") != "" {
 		return deno, err
 	}
-	if deno, err = sandbox.Fetch(ctx, dirs.Tendril, func(news string) { fmt.Fprintf(c.Err, "%s\n", news) }); err != nil && ctx.Err() == nil {
+	if deno, err = sandbox.Fetch(ctx, dirs.Tendril, keyNames(), func(news string) { fmt.Fprintf(c.Err, "%s\n", news) }); err != nil && ctx.Err() == nil {
 		err = &exitError{code: exitSandbox, err: err}
 	}
 	return deno, err
@@ -129,7 +129,7 @@ func (c *command) setupModel(ctx context.Context, cfg *config.Config, dirs confi
 		return nil, usageError("demo is no model for the settings; choose it for a run: tendril run --model demo")
 	}
 	r.Settings = config.Path(dirs.Tendril)
-	choice, err := c.choose(ctx, cfg, o.model)
+	choice, _, err := c.choose(ctx, cfg, o.model)
 	switch {
 	case err != nil && (o.model != "" || ctx.Err() != nil):
 		return nil, err

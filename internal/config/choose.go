@@ -114,7 +114,7 @@ func (c *chooser) choice(provider, model, reason string) (Choice, error) {
 	if own := c.model.Blocks[provider].BaseURL; own != "" {
 		hint = "any text will do when " + own + " wants no key"
 	}
-	return Choice{}, failf("%s needs a key, and %s is not set; set it with: export %s=… (%s)", choice.Name(), choice.KeyEnv, choice.KeyEnv, hint)
+	return Choice{}, failf("%s needs a key, and %s is not set; keep it with: tendril secret set %s; or for this shell: export %s=… (%s)", choice.Name(), choice.KeyEnv, choice.KeyEnv, choice.KeyEnv, hint)
 }
 
 func (c *chooser) isSet(name string) bool { return strings.TrimSpace(c.lookup(name)) != "" }

@@ -147,7 +147,7 @@ func TestChoose_Refuses(t *testing.T) {
 		{"ollama incomplete", `{"model":{"provider":"ollama"}}`, "", env(), nil,
 			[]string{"2 problems", "model.ollama.modelId: missing", "model.ollama.host: missing; set it with: tendril config set model.ollama.host http://localhost:11434"}, false},
 		{"nothing", `{}`, "", env(), noOllama,
-			[]string{"export ANTHROPIC_API_KEY=", "export OPENAI_API_KEY=", "nothing answers at http://localhost:11434", "export OPENROUTER_API_KEY=", "export AWS_PROFILE=", "--model demo"}, false},
+			[]string{"tendril secret set ANTHROPIC_API_KEY", "tendril secret set OPENAI_API_KEY", "nothing answers at http://localhost:11434", "tendril secret set OPENROUTER_API_KEY", "export AWS_PROFILE=", "--model demo"}, false},
 		{"ollama without a model", `{}`, "", env(), ollama(), []string{"ollama pull"}, false},
 		{"AWS alone", `{}`, "", env("AWS_PROFILE=p"), noOllama, []string{"bedrock     AWS_PROFILE is set; set the region: export AWS_REGION=us-east-1"}, false},
 		{"AWS alone, elsewhere", `{}`, "", env("AWS_PROFILE=p", "AWS_REGION=us-gov-west-1"), noOllama, []string{"set a model of us-gov-west-1: tendril config set model.bedrock.modelId"}, false},

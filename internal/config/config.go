@@ -1,7 +1,7 @@
 // Package config is ~/.tendril/config.json: it loads, checks, migrates and saves
 // the settings, and chooses the model and the workspace by them.
 //
-// Secrets are no settings. They come from the environment.
+// Secrets are no settings: package secret keeps them.
 package config
 
 import (

@@ -107,11 +107,11 @@ func (c *chooser) nothingFound() error {
 		ollama = "it runs at " + c.ollamaHost() + " but has no model: ollama pull " + DefaultModel(Ollama)
 	}
 	return failf(`no model is set up; do one of these:
-  anthropic   export ANTHROPIC_API_KEY=…
-  openai      export OPENAI_API_KEY=…
+  anthropic   tendril secret set ANTHROPIC_API_KEY (or: export ANTHROPIC_API_KEY=…, and so for the others)
+  openai      tendril secret set OPENAI_API_KEY
               for a compatible endpoint also: tendril config set model.openai.baseURL https://…/v1
-  gemini      export GEMINI_API_KEY=…
-  openrouter  export OPENROUTER_API_KEY=…
+  gemini      tendril secret set GEMINI_API_KEY
+  openrouter  tendril secret set OPENROUTER_API_KEY
   azure       %s
   bedrock     %s
   ollama      %s
@@ -122,11 +122,11 @@ func (c *chooser) azureLacks() string {
 	block := c.model.Blocks[Azure]
 	switch {
 	case block.BaseURL == "":
-		return "export AZURE_OPENAI_API_KEY=… and: tendril config set model.azure.baseURL " + exampleAzureURL
+		return "tendril secret set AZURE_OPENAI_API_KEY and: tendril config set model.azure.baseURL " + exampleAzureURL
 	case block.ModelID == "":
 		return "tendril config set model.azure.modelId " + exampleDeployment
 	}
-	return "export AZURE_OPENAI_API_KEY=…"
+	return "tendril secret set AZURE_OPENAI_API_KEY"
 }
 
 func (c *chooser) bedrockLacks() string {

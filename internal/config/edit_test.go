@@ -87,7 +87,7 @@ func TestSet_Refuses(t *testing.T) {
 		{`{}`, `model."openai"x`, "5", "is no setting"},
 		{`{}`, "agent.maxTurns.deep", "5", "agent.maxTurns.deep is no setting"},
 		{`{"agent":{"maxTurns":5}}`, "agent.maxTurns.deep", "5", "agent.maxTurns is no object"},
-		{`{}`, "model.openai.apiKey", "canary", "set OPENAI_API_KEY in the environment"},
+		{`{}`, "model.openai.apiKey", "canary", "tendril secret set OPENAI_API_KEY"},
 		{`{}`, "model.provider", "openai", "model.openai.modelId: missing; set it with: tendril config set model.openai.modelId gpt-"},
 		{`{}`, "model.provider", "ollama", "model.ollama.host: missing"},
 		{`{}`, "model.provider", "mistral", "unknown provider"},

@@ -260,7 +260,7 @@ func TestLoad_Warnings(t *testing.T) {
 		`{"agent":{"maxturns":5}}`:                                                "agent.maxturns: is ignored; did you mean agent.maxTurns?",
 		`{"agent":{"turns":5}}`:                                                   "agent.turns: is no setting and is ignored; there are maxTurns, timeoutMs, budget",
 		`{"Agent":{}}`:                                                            "Agent: is ignored; did you mean agent?",
-		`{"model":{"openai":{"apiKey":"canary"}}}`:                                "model.openai.apiKey: looks like a secret; secrets are not read from the settings: remove it here and set OPENAI_API_KEY in the environment",
+		`{"model":{"openai":{"apiKey":"canary"}}}`:                                "model.openai.apiKey: looks like a secret; secrets are not read from the settings: remove it here and keep it with: tendril secret set OPENAI_API_KEY",
 		`{"other":{"deep":{"AUTH_TOKEN":"canary"}}}`:                              "other.deep.AUTH_TOKEN: looks like a secret",
 		`{"model":{"openai":{"baseURL":"http://example.com/v1"}}}`:                "model.openai.baseURL: sends your key unencrypted over the network; use https",
 		`{"model":{"openai":{"baseURL":"http://127.0.0.1:1/v1"}}}`:                "",
@@ -268,7 +268,7 @@ func TestLoad_Warnings(t *testing.T) {
 		`{"model":{"ollama":{"host":"http://10.0.0.1:11434"}}}`:                   "",
 		`{"model":{"azure":{"baseURL":"https://n.openai.azure.com/"}}}`:           "model.azure.baseURL: does not end in /openai/v1",
 		`{"model":{"azure":{"baseURL":"https://n.openai.azure.com/openai/v1/"}}}`: "",
-		`{"model":{"azure":{"apiKey":"canary"}}}`:                                 "model.azure.apiKey: looks like a secret; secrets are not read from the settings: remove it here and set AZURE_OPENAI_API_KEY in the environment",
+		`{"model":{"azure":{"apiKey":"canary"}}}`:                                 "model.azure.apiKey: looks like a secret; secrets are not read from the settings: remove it here and keep it with: tendril secret set AZURE_OPENAI_API_KEY",
 		`{"theme":{"dark":true},"maxTokens":{"a":1},"version":"2"}`:               "",
 	} {
 		_, warnings := load(t, homeWith(t, settings))
