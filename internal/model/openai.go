@@ -1,11 +1,13 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -17,11 +19,21 @@ const openAIBaseURL = "https://api.openai.com/v1"
 
 // OpenAIOptions configures [NewOpenAI].
 type OpenAIOptions struct {
-	ModelID string
+	// Provider stands in the model's name and in errors; "" is "openai".
+	// "gemini" and "openrouter" are treated as these servers want it.
+	Provider string
+	ModelID  string
 	// APIKey is sent as a bearer token; compatible servers may need none.
 	APIKey string
+	// KeyEnv names the variable of the key in hints; "" is OPENAI_API_KEY.
+	KeyEnv string
+	// KeyHeader is the header that carries the key alone, such as Azure's
+	// "api-key"; "" sends a bearer token.
+	KeyHeader string
 	// BaseURL is the address up to "/v1"; "" is OpenAI's own.
 	BaseURL string
+	// StallTimeout bounds silence in the middle of a reply; 0 is two minutes.
+	StallTimeout time.Duration
 	// HTTPClient replaces the client that this package makes. Redirects are
 	// refused with either.
 	HTTPClient *http.Client
@@ -31,8 +43,10 @@ type OpenAIOptions struct {
 type OllamaOptions struct {
 	ModelID string
 	// Host is "http://localhost:11434" or the like.
-	Host       string
-	HTTPClient *http.Client
+	Host string
+	// StallTimeout bounds silence in the middle of a reply; 0 is two minutes.
+	StallTimeout time.Duration
+	HTTPClient   *http.Client
 }
 
 // OpenAI is a model behind the Chat Completions API: OpenAI's own, Ollama's or
@@ -42,7 +56,8 @@ type OpenAI struct {
 	chat openai.ChatCompletionService
 }
 
-// NewOpenAI returns a model of OpenAI or of a compatible server. Only options
+// NewOpenAI returns a model of OpenAI or of a compatible server, such as those
+// of OpenRouter, Azure and Gemini. Only options
 // count: OPENAI_BASE_URL, OPENAI_ORG_ID and the other variables of the SDK are
 // not read.
 func NewOpenAI(o OpenAIOptions) *OpenAI {
@@ -50,8 +65,8 @@ func NewOpenAI(o OpenAIOptions) *OpenAI {
 		o.BaseURL = openAIBaseURL
 	}
 	return newOpenAI(o, endpoint{
-		provider:    "openai",
-		credentials: "check OPENAI_API_KEY",
+		provider:    cmp.Or(o.Provider, "openai"),
+		credentials: "check " + cmp.Or(o.KeyEnv, "OPENAI_API_KEY"),
 		notFound:    "check the model's name and the base URL",
 		unreachable: "check the network and the base URL",
 	})
@@ -60,7 +75,7 @@ func NewOpenAI(o OpenAIOptions) *OpenAI {
 // NewOllama returns a model of an Ollama server.
 func NewOllama(o OllamaOptions) *OpenAI {
 	host := strings.TrimSuffix(strings.TrimRight(o.Host, "/"), "/v1")
-	return newOpenAI(OpenAIOptions{ModelID: o.ModelID, BaseURL: host + "/v1", HTTPClient: o.HTTPClient}, endpoint{
+	return newOpenAI(OpenAIOptions{ModelID: o.ModelID, BaseURL: host + "/v1", StallTimeout: o.StallTimeout, HTTPClient: o.HTTPClient}, endpoint{
 		provider:    "ollama",
 		credentials: "check what the server in front of Ollama wants",
 		notFound:    "run `ollama pull " + o.ModelID + "`",
@@ -70,6 +85,7 @@ func NewOllama(o OllamaOptions) *OpenAI {
 
 func newOpenAI(o OpenAIOptions, e endpoint) *OpenAI {
 	e.model, e.baseURL = o.ModelID, o.BaseURL
+	e.streamType, e.stall = sseStream, o.StallTimeout
 	e.redactor = newRedactor(o.APIKey, urlPassword(o.BaseURL))
 	m := &OpenAI{endpoint: e}
 	options := []option.RequestOption{
@@ -78,14 +94,18 @@ func newOpenAI(o OpenAIOptions, e endpoint) *OpenAI {
 		option.WithMaxRetries(0),
 		option.WithMiddleware(m.intercept),
 	}
-	if o.APIKey != "" {
+	switch {
+	case o.APIKey == "":
+	case o.KeyHeader != "":
+		options = append(options, option.WithHeader(o.KeyHeader, o.APIKey))
+	default:
 		options = append(options, option.WithAPIKey(o.APIKey))
 	}
 	m.chat = openai.NewChatCompletionService(options...)
 	return m
 }
 
-// Name is "openai/…" or "ollama/…".
+// Name is "openai/…", "ollama/…" or that of the given provider.
 func (m *OpenAI) Name() string { return m.provider + "/" + m.model }
 
 // Stream implements [agent.Model].
