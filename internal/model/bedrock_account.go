@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"strings"
@@ -129,6 +130,7 @@ func (e *endpoint) accountError(err error, profile string) *agent.ModelError {
 		name, flag = fmt.Sprintf(" of the profile %q", profile), " --profile "+profile
 	}
 	var noProfile config.SharedConfigProfileNotExistError
+	var file *fs.PathError
 	detail := e.clean(innermost(err).Error())
 	text := strings.ToLower(err.Error())
 	says := func(words ...string) bool {
@@ -144,7 +146,7 @@ func (e *endpoint) accountError(err error, profile string) *agent.ModelError {
 		return e.errorf(agent.ErrRequest, "set the region in the settings, or AWS_REGION", "no AWS region is set")
 	case errors.As(err, &noProfile):
 		return e.errorf(agent.ErrCredentials, "see `aws configure list-profiles`", "the AWS configuration has no profile %q", e.clean(noProfile.Profile))
-	case says("ca bundle", "rootcas"):
+	case says("ca bundle") || errors.As(err, &file) && file.Path == os.Getenv("AWS_CA_BUNDLE"):
 		return e.errorf(agent.ErrCertificate, "correct or unset AWS_CA_BUNDLE", "the file of certificates in the AWS configuration cannot be used: %s", detail)
 	case says("reauthenticate", "load login token"):
 		return e.errorf(agent.ErrCredentials, "run `aws login"+flag+"`", "the AWS login%s has expired", name)

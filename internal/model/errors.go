@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"strconv"
@@ -210,8 +211,12 @@ func (e *endpoint) unreachableError(err error) *agent.ModelError {
 // innermost leaves out the wrappers that repeat the URL.
 func innermost(err error) error {
 	var operation *net.OpError
-	if errors.As(err, &operation) {
+	var file *fs.PathError
+	switch {
+	case errors.As(err, &operation):
 		return operation
+	case errors.As(err, &file):
+		return file
 	}
 	for {
 		next := errors.Unwrap(err)
