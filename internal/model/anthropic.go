@@ -1,5 +1,3 @@
-// Package model is the adapters for the providers: each turns agent's messages
-// into one wire format and its stream back into parts, and classifies failures.
 package model
 
 import (

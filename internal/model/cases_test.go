@@ -264,6 +264,13 @@ func TestReasoning_GoesBack(t *testing.T) {
 	}{
 		{"signed", dialects[0], signed, `{"signature":"c2lnbmVk","thinking":"I should list.","type":"thinking"}`},
 		{"redacted", dialects[0], redacted, `{"data":"b3BhcXVl","type":"redacted_thinking"}`},
+		{"bedrock, signed", dialects[3], testkit.Bedrock(testkit.Turn{Reasoning: "I should list.", Calls: []testkit.Call{{ID: "c1", Name: "listCapabilities"}}}),
+			`{"reasoningContent":{"reasoningText":{"text":"I should list.","signature":"c2lnbmVk"}}}`},
+		{"bedrock, redacted", dialects[3], testkit.BedrockEvents(
+			[2]string{"contentBlockDelta", `{"contentBlockIndex":0,"delta":{"reasoningContent":{"redactedContent":"b3Bh"}}}`},
+			[2]string{"contentBlockDelta", `{"contentBlockIndex":0,"delta":{"reasoningContent":{"redactedContent":"cXVl"}}}`},
+			[2]string{"contentBlockStop", `{"contentBlockIndex":0}`}, said("x"), [2]string{"messageStop", `{"stopReason":"end_turn"}`}),
+			`{"reasoningContent":{"redactedContent":"b3BhcXVl"}}`},
 		{"reasoning_content", dialects[1], plain, `"reasoning_content":"I should list."`},
 		{"reasoning", dialects[1], other, `"reasoning":"I should list."`},
 	}
@@ -280,7 +287,7 @@ func TestReasoning_GoesBack(t *testing.T) {
 			if body := string(requests[1].Body); !strings.Contains(body, tt.want) {
 				t.Errorf("not sent back: %s", body)
 			}
-			if body := string(requests[2].Body); strings.Contains(body, "I should") || strings.Contains(body, "thinking") {
+			if body := string(requests[2].Body); strings.Contains(body, "I should") || strings.Contains(body, "thinking") || strings.Contains(body, "reasoningContent") {
 				t.Errorf("sent to another model: %s", body)
 			}
 			if broken := testkit.Lint(requests); len(broken) > 0 {

@@ -304,6 +304,13 @@ func TestStream_Usage(t *testing.T) {
 		if o.usage != (agent.Usage{Input: 25, Output: 15, CacheRead: 1000}) {
 			t.Errorf("got %+v", o.usage)
 		}
+		if d.name == "openai" || d.name == "ollama" {
+			return // their caches are written for nothing
+		}
+		writes := testkit.Usage{Input: 25, Output: 15, CacheRead: 1000, CacheWrite: 100}
+		if o := play(t, d, d.turn(testkit.Turn{Text: "x", Usage: &writes})); o.usage != agent.Usage(writes) {
+			t.Errorf("got %+v", o.usage)
+		}
 	})
 }
 
@@ -337,6 +344,75 @@ func TestStream_Cancel(t *testing.T) {
 		q := testkit.NewProvider(t, testkit.Reply{End: "hang"})
 		if o := run(t, ctx, d.open(q.URL, nil), ask); !errors.Is(o.err, context.DeadlineExceeded) {
 			t.Errorf("deadline: %v", o.err)
+		}
+	})
+}
+
+// TestStream_Stalls ends a reply that falls silent, and none that only waits.
+func TestStream_Stalls(t *testing.T) {
+	const stall = 400 * time.Millisecond // long enough for a busy machine
+	open := map[string]func(url string) agent.Model{
+		"anthropic": func(url string) agent.Model {
+			return model.NewAnthropic(model.AnthropicOptions{ModelID: "m", BaseURL: url, StallTimeout: stall})
+		},
+		"openai": func(url string) agent.Model {
+			return model.NewOpenAI(model.OpenAIOptions{ModelID: "m", BaseURL: url, StallTimeout: stall})
+		},
+		"ollama": func(url string) agent.Model {
+			return model.NewOllama(model.OllamaOptions{ModelID: "m", Host: url, StallTimeout: stall})
+		},
+		"bedrock": func(url string) agent.Model {
+			return model.NewBedrock(model.BedrockOptions{ModelID: "m", Region: "us-east-1", BaseURL: url, StallTimeout: stall})
+		},
+	}
+	each(t, func(t *testing.T, d dialect) {
+		t.Parallel()
+		whole := d.turn(testkit.Turn{Text: "ok", Calls: []testkit.Call{{ID: "c", Name: "x", Args: `{"a":1}`}}})
+		for _, end := range []int{0, len(whole.Body) / 2} {
+			reply := whole
+			reply.Body, reply.End = whole.Body[:end], "hang"
+			o := run(t, t.Context(), open[d.name](testkit.NewProvider(t, reply).URL), ask)
+			var failure *agent.ModelError
+			if !errors.As(o.err, &failure) || failure.Kind != agent.ErrCut || !failure.Temporary() || !strings.Contains(failure.Message, "stopped in the middle") {
+				t.Errorf("silent after %d bytes: %v", end, o.err)
+			}
+		}
+		slow := whole
+		slow.Split, slow.Gap = "200", stall/10
+		if o := run(t, t.Context(), open[d.name](testkit.NewProvider(t, slow).URL), ask); o.err != nil || len(o.calls) != 1 {
+			t.Errorf("slow: %v", o.err)
+		}
+		if d.name != "bedrock" { // which has no comments
+			pings := testkit.Reply{Body: append(bytes.Repeat([]byte(": ping\n\n"), 15), whole.Body...), Split: "9", Gap: stall / 10}
+			pings.Body = pings.Body[:9*15]
+			o := run(t, t.Context(), open[d.name](testkit.NewProvider(t, pings).URL), ask)
+			if o.kind() != agent.ErrCut || strings.Contains(o.err.Error(), "silent") {
+				t.Errorf("pings: %v", o.err)
+			}
+		}
+		finished := whole
+		finished.End = "hang"
+		if o := run(t, t.Context(), open[d.name](testkit.NewProvider(t, finished).URL), ask); o.err != nil || len(o.calls) != 1 {
+			t.Errorf("finished: %v", o.err)
+		}
+	})
+}
+
+// TestStream_WhatIsTemporary: a lost or cut reply may be asked for again, one
+// that made no sense may not.
+func TestStream_WhatIsTemporary(t *testing.T) {
+	each(t, func(t *testing.T, d dialect) {
+		whole := d.turn(testkit.Turn{Text: "ok"})
+		half, lost, silent, senseless := whole, whole, whole, whole
+		half.Body = whole.Body[:len(whole.Body)/2]
+		lost.Body, lost.End = half.Body, "reset"
+		silent.Body = nil
+		senseless.Body = d.replace(whole.Body, `"o"`, `"o`)
+		for name, reply := range map[string]testkit.Reply{"half": half, "lost": lost, "silent": silent, "senseless": senseless} {
+			var failure *agent.ModelError
+			if o := play(t, d, reply); !errors.As(o.err, &failure) || failure.Temporary() != (name != "senseless") {
+				t.Errorf("%s: %v", name, o.err)
+			}
 		}
 	})
 }

@@ -113,12 +113,14 @@ func TestErrors_RetryAfter(t *testing.T) {
 	}
 	each(t, func(t *testing.T, d dialect) {
 		for _, tt := range tests {
-			reply := testkit.JSON(429, apiError("rate_limit_error", "", "slow"))
-			reply.Headers[tt.header] = tt.value
-			o := play(t, d, reply)
-			failure, _ := o.err.(*agent.ModelError)
-			if failure == nil || failure.RetryAfter < tt.low || failure.RetryAfter > tt.high {
-				t.Errorf("%s %q: %+v", tt.header, tt.value, failure)
+			for status, kind := range map[int]agent.ErrorKind{429: agent.ErrRateLimit, 529: agent.ErrOverloaded, 503: agent.ErrOverloaded} {
+				reply := testkit.JSON(status, apiError("", "", "slow"))
+				reply.Headers[tt.header] = tt.value
+				o := play(t, d, reply)
+				failure, _ := o.err.(*agent.ModelError)
+				if failure == nil || failure.Kind != kind || failure.RetryAfter < tt.low || failure.RetryAfter > tt.high {
+					t.Errorf("%d %s %q: %+v", status, tt.header, tt.value, failure)
+				}
 			}
 		}
 	})
