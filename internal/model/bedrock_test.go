@@ -351,7 +351,7 @@ func TestBedrock_Families(t *testing.T) {
 		if strings.Count(body, `"cachePoint"`) != tt.points || strings.Contains(body, `"status":"error"`) != tt.status {
 			t.Errorf("%s: %s", tt.id, body)
 		}
-		if tools := body[strings.Index(body, `"toolConfig"`):]; strings.Contains(tools, "cachePoint") != tt.tools {
+		if _, tools, _ := strings.Cut(body, `"toolConfig"`); strings.Contains(tools, "cachePoint") != tt.tools {
 			t.Errorf("%s: %s", tt.id, tools)
 		}
 		if !strings.Contains(body, `{"":1,"b":1.10,"a":2}`) || strings.Contains(body, "inferenceConfig") {

@@ -88,7 +88,9 @@ func TestCache_MarksAndStablePrefix(t *testing.T) {
 		"claude": func(r agent.Request) any {
 			return NewBedrock(BedrockOptions{ModelID: "us.anthropic.claude-sonnet-4-5"}).params(r)
 		},
-		"nova":   func(r agent.Request) any { return NewBedrock(BedrockOptions{ModelID: "us.amazon.nova-pro-v1:0"}).params(r) },
+		"nova": func(r agent.Request) any {
+			return NewBedrock(BedrockOptions{ModelID: "us.amazon.nova-pro-v1:0"}).params(r)
+		},
 		"openai": func(r agent.Request) any { return NewOpenAI(OpenAIOptions{ModelID: "m"}).params(r) },
 	}
 	// The ends that may be cached in the fourth request, which ends in "two".

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -31,7 +32,7 @@ type awsReader struct {
 }
 
 func newAWSReader(r io.Reader) *awsReader {
-	return &awsReader{src: &countingReader{src: r, limit: maxReplyBytes}, decoder: eventstream.NewDecoder()}
+	return &awsReader{src: &countingReader{src: bufio.NewReader(r), limit: maxReplyBytes}, decoder: eventstream.NewDecoder()}
 }
 
 // opening implements eventReader. A frame that was not recognized has been read

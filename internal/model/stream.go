@@ -145,7 +145,7 @@ func (e *endpoint) cut(resp *http.Response, events eventReader, err error) error
 	if errors.Is(err, errReplyTooLong) || errors.Is(err, errNoFrame) {
 		return e.broken("%v", err)
 	}
-	if err != io.EOF && err != errIncomplete { //nolint:errorlint // readers return both bare
+	if err != io.EOF && err != errIncomplete {
 		return e.lost("the connection broke before the reply was complete")
 	}
 	prefix, untouched := events.opening()
