@@ -80,7 +80,11 @@ func (r *openAIReply) add(ev event) ([]agent.Part, error) {
 	var parts []agent.Part
 	for _, choice := range c.Choices {
 		if choice.Index == 0 {
-			parts = append(parts, r.delta(choice.Delta)...)
+			if said := r.delta(choice.Delta); parts == nil {
+				parts = said
+			} else {
+				parts = append(parts, said...)
+			}
 			if choice.FinishReason == "error" {
 				return append(parts, r.flush()...), r.endpoint.errorf(agent.ErrOverloaded, "try again later", "the server failed in the middle of the reply")
 			}
@@ -99,14 +103,19 @@ func (r *openAIReply) delta(d delta) []agent.Part {
 	if d.ReasoningContent == nil || string(d.ReasoningContent) == "null" {
 		parts = append(parts, r.think(reasoningPlain, d.Reasoning)...)
 	}
-	said, thought := contentPieces(d.Content)
-	for _, raw := range thought {
-		parts = append(parts, r.think(reasoningParts, raw)...)
-	}
-	for _, raw := range append(said, d.Refusal) {
-		if isString(raw) {
+	if isString(d.Content) {
+		r.text.add(d.Content)
+	} else {
+		said, thought := contentPieces(d.Content)
+		for _, raw := range thought {
+			parts = append(parts, r.think(reasoningParts, raw)...)
+		}
+		for _, raw := range said {
 			r.text.add(raw)
 		}
+	}
+	if isString(d.Refusal) {
+		r.text.add(d.Refusal)
 	}
 	r.refused = r.refused || isString(d.Refusal) && string(d.Refusal) != `""`
 	if text := r.text.take(); text != "" {
@@ -134,10 +143,10 @@ func contentPieces(content json.RawMessage) (said, thought []json.RawMessage) {
 		return nil, nil
 	}
 	for _, p := range parts {
-		switch p.Type {
-		case "text":
+		switch {
+		case p.Type == "text" && isString(p.Text):
 			said = append(said, p.Text)
-		case "thinking":
+		case p.Type == "thinking":
 			inner, _ := contentPieces(p.Thinking)
 			thought = append(thought, inner...)
 		}

@@ -111,11 +111,11 @@ func (e *endpoint) read(events eventReader, reply assembler, yield func(agent.Pa
 		if !yieldAll(parts, yield) {
 			return false, nil
 		}
-		var failure *agent.ModelError
-		if errors.As(err, &failure) && failure.Kind == agent.ErrMalformed && ev.open {
-			return false, errIncomplete
-		}
 		if err != nil {
+			var failure *agent.ModelError
+			if errors.As(err, &failure) && failure.Kind == agent.ErrMalformed && ev.open {
+				return false, errIncomplete
+			}
 			return false, err
 		}
 	}
