@@ -32,7 +32,7 @@ type fixture struct {
 	ws, outside, home string
 	server            *httptest.Server
 	hits              atomic.Int64
-	runner            Runner
+	runner            *Runner
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -66,7 +66,7 @@ func newFixture(t *testing.T) *fixture {
 		fmt.Fprintln(w, secret)
 	}))
 	t.Cleanup(f.server.Close)
-	f.runner = Runner{Deno: Deno{Path: testkit.Deno(t)}, Home: filepath.Join(f.home, ".tendril")}
+	f.runner = &Runner{Self: selfForTests(), Deno: Deno{Path: testkit.Deno(t)}, Home: filepath.Join(f.home, ".tendril")}
 	return f
 }
 
@@ -258,7 +258,7 @@ var (
 	escapedPattern = regexp.MustCompile(`(?m)^ESCAPED`)
 )
 
-func mustRun(t *testing.T, runner Runner, job Job) Result {
+func mustRun(t *testing.T, runner *Runner, job Job) Result {
 	t.Helper()
 	result, err := runner.Run(t.Context(), job)
 	if err != nil {

@@ -14,6 +14,7 @@ type access struct {
 	workspace           string
 	read, write         []string
 	denyRead, denyWrite []string
+	nested              []string // protected places that only the operating system layer can close
 	net                 []string
 }
 
@@ -124,6 +125,7 @@ func (a *access) closeLinks(ctx context.Context) error {
 			return fmt.Errorf("a link cannot be closed: %w", err)
 		}
 	}
+	a.nested = found.protected
 	a.denyRead = append(a.denyRead, found.denyRead...)
 	a.denyWrite = append(a.denyWrite, found.denyWrite...)
 	return nil

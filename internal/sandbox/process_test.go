@@ -150,7 +150,7 @@ func TestRunner_BadFlagIsACrash(t *testing.T) {
 	}
 	defer stage.Close()
 	r := run{job: job, access: access, stage: stage, nonce: newNonce(), begin: time.Now()}
-	got, err := r.do(t.Context(), runner.Deno)
+	got, err := r.do(t.Context(), runner)
 	if err != nil || got.Outcome != Crashed || !strings.Contains(got.Text, "not a host") {
 		t.Errorf("%+v %v", got, err)
 	}

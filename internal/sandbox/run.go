@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"os/exec"
 	"time"
 )
@@ -22,11 +23,16 @@ const (
 // a server that was not closed or a forgotten timer does not cost the value.
 const grace = time.Second
 
-// Runner runs capabilities, each in a Deno of its own. It has no state: any
-// number of runs may go on at once.
+// Runner runs capabilities, each in a Deno of its own. Any number of runs may go
+// on at once. Its fields are set before its first use.
 type Runner struct {
 	Deno Deno
 	Home string // our folder, ~/.tendril; no run can reach it
+	// Self is the path of a binary whose main calls [jail.Main] first, such as
+	// our own. The operating system layer needs it; empty means to do without.
+	Self string
+
+	host host
 }
 
 // Why we stopped a run.
@@ -68,8 +74,8 @@ func (r *Runner) Run(ctx context.Context, job Job) (Result, error) {
 	if err := stage.placeTmp(access.write, job.Source); err != nil {
 		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
 	}
-	run := run{job: job, access: access, stage: stage, nonce: newNonce(), begin: begin}
-	return run.do(ctx, r.Deno)
+	run := run{job: job, access: access, stage: stage, nonce: newNonce(), begin: begin, layer: r.Layer(ctx)}
+	return run.do(ctx, r)
 }
 
 // run is one execution on its way.
@@ -79,9 +85,10 @@ type run struct {
 	stage  *stage
 	nonce  string
 	begin  time.Time
+	layer  OSLayer
 }
 
-func (r *run) do(ctx context.Context, deno Deno) (Result, error) {
+func (r *run) do(ctx context.Context, runner *Runner) (Result, error) {
 	runCtx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	deadline := time.AfterFunc(r.job.Limits.Timeout, func() { stop(errTimedOut) })
@@ -89,13 +96,7 @@ func (r *run) do(ctx context.Context, deno Deno) (Result, error) {
 
 	out := newOutput(r.job.Limits.OutputBytes, frameMarker(r.nonce), stop, r.emit())
 	out.returned = func() { time.AfterFunc(grace, func() { stop(errReturned) }) }
-	cmd := exec.CommandContext(runCtx, deno.Path, r.access.flags(r.stage, r.job.Limits.HeapMB)...)
-	cmd.Dir = r.access.workspace
-	cmd.Env = environment(r.stage)
-	cmd.Stdin = bytes.NewReader(r.input())
-	cmd.Stdout = out.stdout()
-	cmd.Stderr = out.stderr()
-	state, err := runGroup(cmd)
+	state, err := r.start(runCtx, runner, out)
 	out.close()
 
 	if state == nil {
@@ -103,11 +104,28 @@ func (r *run) do(ctx context.Context, deno Deno) (Result, error) {
 			return cancelledEarly(r.begin), nil
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%w at %s any more; run `tendril setup`", ErrNoDeno, deno.Path)
+			err = fmt.Errorf("%w at %s any more; run `tendril setup`", ErrNoDeno, runner.Deno.Path)
 		}
 		return Result{}, fmt.Errorf("cannot run %s: %w", r.job.Name, err)
 	}
 	return r.result(out, state, context.Cause(runCtx)), nil
+}
+
+// start runs Deno, in the operating system layer if that is in force, and waits
+// for its end. The state is nil when it did not start.
+func (r *run) start(ctx context.Context, runner *Runner, out *output) (*os.ProcessState, error) {
+	args := r.access.flags(r.stage, r.job.Limits.HeapMB)
+	if r.layer.On {
+		spec := runner.spec(args, environment(r.stage), r.access.workspace, r.access.places(r.stage))
+		return runner.cell().run(order{ctx: ctx, spec: spec}, r.input(), out.stdout(), out.stderr())
+	}
+	cmd := exec.CommandContext(ctx, runner.Deno.Path, args...)
+	cmd.Dir = r.access.workspace
+	cmd.Env = environment(r.stage)
+	cmd.Stdin = bytes.NewReader(r.input())
+	cmd.Stdout = out.stdout()
+	cmd.Stderr = out.stderr()
+	return runGroup(cmd)
 }
 
 // emit is the callback of live lines, with temporary paths hidden.

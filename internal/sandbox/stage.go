@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+
+	"github.com/tendril-agent/tendril/internal/sandbox/jail"
 )
 
 //go:embed bootstrap.ts
@@ -96,6 +98,23 @@ func (s *stage) bootstrap() string { return filepath.Join(s.root, "boot", "boots
 func (s *stage) source() string    { return filepath.Join(s.root, "src", s.name+".ts") }
 func (s *stage) denoDir() string   { return filepath.Join(s.root, "deno") }
 func (s *stage) tmp() string       { return s.tmpDir }
+
+// What the folders in memory of a run may hold.
+const (
+	tmpBytes = 256 << 20
+	tmpFiles = 5000
+)
+
+// places are what a run sees of its stage in the operating system layer: its
+// folders for temporary files are in memory there, and go with it.
+func (s *stage) places() []jail.Mount {
+	return []jail.Mount{
+		{Path: filepath.Dir(s.bootstrap()), Kind: jail.Read},
+		{Path: filepath.Dir(s.source()), Kind: jail.Read},
+		{Path: s.denoDir(), Kind: jail.Tmp, Bytes: tmpBytes / 4, Files: tmpFiles},
+		{Path: s.tmp(), Kind: jail.Tmp, Bytes: tmpBytes, Files: tmpFiles},
+	}
+}
 
 // Close removes the folder and the one for temporary files.
 func (s *stage) Close() error {
