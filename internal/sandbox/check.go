@@ -116,7 +116,7 @@ func (r *Runner) deno(ctx context.Context, s *stage, subcommand string, args ...
 	cmd.Env = append(environment(s), "DENO_V8_FLAGS=--max-old-space-size="+strconv.Itoa(checkHeapMB))
 	cmd.Stdout = &stdout
 	cmd.Stderr = &stderr
-	state, err := runGroup(cmd)
+	state, err := runGroup(cmd, nil)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "", 0, fmt.Errorf("`deno %s` was stopped after %s: %w", subcommand, checkTimeout, ctx.Err())

@@ -86,7 +86,7 @@ func npmPack(ctx context.Context, dir, spec string) (string, error) {
 	cmd.Dir = dir
 	cmd.Stdout = &out
 	cmd.Stderr = &out
-	state, err := runGroup(cmd)
+	state, err := runGroup(cmd, nil)
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("`npm pack %s` was stopped: %w", spec, ctx.Err())
 	}

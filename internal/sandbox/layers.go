@@ -122,7 +122,7 @@ func (r *Runner) spec(args, env []string, dir string, places []jail.Mount) jail.
 }
 
 // places are what a run sees of the file system, besides Deno.
-func (a *access) places(s *stage) []jail.Mount {
+func (a *access) places(s *stage, limits Limits) []jail.Mount {
 	kinds := map[string]jail.Kind{}
 	for _, path := range a.read {
 		kinds[path] = jail.Read
@@ -148,7 +148,7 @@ func (a *access) places(s *stage) []jail.Mount {
 		mounts = append(mounts, jail.Mount{Path: path, Kind: kind})
 	}
 	slices.SortFunc(mounts, func(a, b jail.Mount) int { return strings.Compare(a.Path, b.Path) })
-	return append(mounts, s.places()...)
+	return append(mounts, s.places(limits)...)
 }
 
 // existing is path, or the first folder above it that exists and does not leave

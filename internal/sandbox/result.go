@@ -39,13 +39,14 @@ func (r *run) result(out *output, state *os.ProcessState, cause error) Result {
 		ExitCode:     code,
 		DroppedBytes: out.out.dropped + out.err.dropped,
 		Duration:     time.Since(r.begin),
+		Peaks:        r.peaks,
 	}
 	if result.Outcome == OK {
 		result.Value = p.value
 		result.Text = r.answer(p)
 		return result
 	}
-	result.Error = r.explain(result, p)
+	result.Error = r.explain(result, p, cause)
 	result.Text = failureText(result)
 	return result
 }
@@ -129,7 +130,10 @@ func (r *run) answer(p printed) string {
 }
 
 func outcome(p printed, code int, signaled bool, cause error, exceeded bool) Outcome {
+	var limit *limitError
 	switch {
+	case errors.As(cause, &limit) && code != 0:
+		return limit.outcome
 	case exceeded:
 		return OutputCapped
 	case errors.Is(cause, errTimedOut) && code != 0:
@@ -147,8 +151,12 @@ func outcome(p printed, code int, signaled bool, cause error, exceeded bool) Out
 }
 
 // explain is the failure alone, in one or more lines.
-func (r *run) explain(result Result, p printed) string {
+func (r *run) explain(result Result, p printed, cause error) string {
 	limits := r.job.Limits
+	var limit *limitError
+	if errors.As(cause, &limit) && result.Outcome == limit.outcome {
+		return limit.text + ". " + mayRemain
+	}
 	switch result.Outcome {
 	case TimedOut:
 		return fmt.Sprintf("timed out after %s. %s", limits.Timeout, mayRemain)

@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/tendril-agent/tendril/internal/sandbox/jail"
 )
 
 // The limits of a run where [Limits] has a zero.
@@ -17,6 +19,14 @@ const (
 	defaultTimeout = 45 * time.Second
 	defaultOutput  = 1 << 20
 	defaultHeapMB  = 256
+
+	defaultRSSMB     = 512
+	defaultFileMB    = 64
+	defaultWrittenMB = 256
+	defaultFiles     = 5000
+	defaultProcesses = 96
+
+	descriptors = 1024 // open files of a run
 )
 
 // grace is how long a capability may go on after its default export returned:
@@ -86,6 +96,7 @@ type run struct {
 	nonce  string
 	begin  time.Time
 	layer  OSLayer
+	peaks  Peaks
 }
 
 func (r *run) do(ctx context.Context, runner *Runner) (Result, error) {
@@ -96,7 +107,7 @@ func (r *run) do(ctx context.Context, runner *Runner) (Result, error) {
 
 	out := newOutput(r.job.Limits.OutputBytes, frameMarker(r.nonce), stop, r.emit())
 	out.returned = func() { time.AfterFunc(grace, func() { stop(errReturned) }) }
-	state, err := r.start(runCtx, runner, out)
+	state, err := r.start(runCtx, runner, out, stop)
 	out.close()
 
 	if state == nil {
@@ -113,11 +124,17 @@ func (r *run) do(ctx context.Context, runner *Runner) (Result, error) {
 
 // start runs Deno, in the operating system layer if that is in force, and waits
 // for its end. The state is nil when it did not start.
-func (r *run) start(ctx context.Context, runner *Runner, out *output) (*os.ProcessState, error) {
+func (r *run) start(ctx context.Context, runner *Runner, out *output, stop func(error)) (*os.ProcessState, error) {
 	args := r.access.flags(r.stage, r.job.Limits.HeapMB)
+	watched := func(pid int) (ended func()) {
+		finish := watch(pid, r.job.Limits, r.access.write, stop)
+		return func() { r.peaks = finish() }
+	}
 	if r.layer.On {
-		spec := runner.spec(args, environment(r.stage), r.access.workspace, r.access.places(r.stage))
-		return runner.cell().run(order{ctx: ctx, spec: spec}, r.input(), out.stdout(), out.stderr())
+		spec := runner.spec(args, environment(r.stage), r.access.workspace, r.access.places(r.stage, r.job.Limits))
+		spec.Limits = r.job.Limits.kernel()
+		o := order{ctx: ctx, spec: spec, entered: func(p *jail.Process) func() { return watched(p.Cmd.Process.Pid) }}
+		return runner.cell().run(o, r.input(), out.stdout(), out.stderr())
 	}
 	cmd := exec.CommandContext(ctx, runner.Deno.Path, args...)
 	cmd.Dir = r.access.workspace
@@ -125,7 +142,18 @@ func (r *run) start(ctx context.Context, runner *Runner, out *output) (*os.Proce
 	cmd.Stdin = bytes.NewReader(r.input())
 	cmd.Stdout = out.stdout()
 	cmd.Stderr = out.stderr()
-	return runGroup(cmd)
+	return runGroup(cmd, func(pid int) func() {
+		limitProcess(pid, r.job.Limits)
+		return watched(pid)
+	})
+}
+
+// kernel is the part of the limits that the kernel keeps.
+func (l Limits) kernel() jail.Limits {
+	return jail.Limits{
+		FileBytes: int64(l.FileMB) << 20, Descriptors: descriptors, Threads: int64(l.Processes),
+		CPUSeconds: int64((l.CPU + time.Second - 1) / time.Second),
+	}
 }
 
 // emit is the callback of live lines, with temporary paths hidden.
@@ -172,8 +200,14 @@ func (l Limits) withDefaults() Limits {
 	if l.OutputBytes <= 0 {
 		l.OutputBytes = defaultOutput
 	}
-	if l.HeapMB <= 0 {
-		l.HeapMB = defaultHeapMB
+	for _, limit := range []struct {
+		value *int
+		usual int
+	}{{&l.HeapMB, defaultHeapMB}, {&l.RSSMB, defaultRSSMB}, {&l.FileMB, defaultFileMB}, {&l.WrittenMB, defaultWrittenMB},
+		{&l.Files, defaultFiles}, {&l.Processes, defaultProcesses}} {
+		if *limit.value <= 0 {
+			*limit.value = limit.usual
+		}
 	}
 	return l
 }

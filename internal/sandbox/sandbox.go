@@ -28,6 +28,12 @@ type Limits struct {
 	Timeout     time.Duration // default 45 s
 	OutputBytes int64         // stdout and stderr together, an eighth of it for stderr; default 1 MiB
 	HeapMB      int           // V8 heap; default 256
+	RSSMB       int           // all memory; default 512
+	FileMB      int           // of one file; default 64
+	WrittenMB   int           // written to files in all; default 256
+	Files       int           // new files; default 5,000
+	Processes   int           // processes and threads; default 96
+	CPU         time.Duration // processor time; none by default
 }
 
 // Job is one execution.
@@ -54,9 +60,13 @@ const (
 	Failed       Outcome = "failed"       // the code threw, or exited with another code than 0
 	TimedOut     Outcome = "timeout"      // Limits.Timeout
 	OutputCapped Outcome = "output_limit" // Limits.OutputBytes
-	OutOfMemory  Outcome = "memory_limit" // Limits.HeapMB
-	Cancelled    Outcome = "cancelled"    // the context ended
-	Crashed      Outcome = "crashed"      // Deno itself died or never started the code
+	OutOfMemory  Outcome = "memory_limit" // Limits.HeapMB, Limits.RSSMB
+	DiskLimit    Outcome = "disk_limit"   // Limits.WrittenMB
+	FilesLimit   Outcome = "files_limit"  // Limits.Files
+	ProcessLimit Outcome = "process_limit"
+	CPULimit     Outcome = "cpu_limit"
+	Cancelled    Outcome = "cancelled" // the context ended
+	Crashed      Outcome = "crashed"   // Deno itself died or never started the code
 )
 
 // Result is what a run left behind. All texts are valid UTF-8 without NUL and
@@ -79,6 +89,7 @@ type Result struct {
 	// DroppedBytes counts output beyond the cap that was seen before the kill.
 	DroppedBytes int64         `json:"dropped_bytes,omitempty"`
 	Duration     time.Duration `json:"duration_ns"`
+	Peaks        Peaks         `json:"peaks"`
 }
 
 // Import is one module that a source names.

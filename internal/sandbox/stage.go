@@ -99,20 +99,15 @@ func (s *stage) source() string    { return filepath.Join(s.root, "src", s.name+
 func (s *stage) denoDir() string   { return filepath.Join(s.root, "deno") }
 func (s *stage) tmp() string       { return s.tmpDir }
 
-// What the folders in memory of a run may hold.
-const (
-	tmpBytes = 256 << 20
-	tmpFiles = 5000
-)
-
 // places are what a run sees of its stage in the operating system layer: its
 // folders for temporary files are in memory there, and go with it.
-func (s *stage) places() []jail.Mount {
+func (s *stage) places(l Limits) []jail.Mount {
+	bytes, files := int64(l.WrittenMB)<<20, int64(l.Files)
 	return []jail.Mount{
 		{Path: filepath.Dir(s.bootstrap()), Kind: jail.Read},
 		{Path: filepath.Dir(s.source()), Kind: jail.Read},
-		{Path: s.denoDir(), Kind: jail.Tmp, Bytes: tmpBytes / 4, Files: tmpFiles},
-		{Path: s.tmp(), Kind: jail.Tmp, Bytes: tmpBytes, Files: tmpFiles},
+		{Path: s.denoDir(), Kind: jail.Tmp, Bytes: bytes / 4, Files: files},
+		{Path: s.tmp(), Kind: jail.Tmp, Bytes: bytes, Files: files},
 	}
 }
 
