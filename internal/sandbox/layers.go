@@ -36,9 +36,6 @@ func (r *Runner) Prepare() {
 		return
 	}
 	go func() {
-		if !r.Layer(context.Background()).On {
-			return
-		}
 		c := newCell(r.Self)
 		r.host.mu.Lock()
 		keep := !r.host.closed && r.host.spare == nil
@@ -98,14 +95,11 @@ func (r *Runner) probe(ctx context.Context) OSLayer {
 	if r.Self == "" {
 		return OSLayer{Why: "it is turned off"}
 	}
-	libraries, err := jail.Libraries(r.Deno.Path)
-	if err != nil {
+	if err := r.findLibraries(); err != nil {
 		return OSLayer{Why: err.Error()}
 	}
-	r.host.libraries = libraries
 	var out strings.Builder
-	spec := r.spec([]string{"--version"}, nil, "/", nil)
-	state, err := newCell(r.Self).run(order{ctx: ctx, spec: spec}, nil, &out, io.Discard)
+	state, err := newCell(r.Self).run(order{ctx: ctx, spec: r.spec([]string{"--version"}, nil, "/", nil)}, nil, &out, io.Discard)
 	switch {
 	case err != nil:
 		return OSLayer{Why: err.Error()}
@@ -113,6 +107,43 @@ func (r *Runner) probe(ctx context.Context) OSLayer {
 		return OSLayer{Why: fmt.Sprintf("Deno does not start in it (%s)", state)}
 	}
 	return OSLayer{On: true}
+}
+
+// findLibraries needs host.mu.
+func (r *Runner) findLibraries() (err error) {
+	if r.host.libraries == nil {
+		r.host.libraries, err = jail.Libraries(r.Deno.Path)
+	}
+	return err
+}
+
+// inLayer does something in the operating system layer if that can be used, and
+// otherwise reports which layer is missing. Nobody waits for a test of it first:
+// only when it does not start is it asked whether the layer works at all, and
+// when it does, the failure is this program's own.
+func (r *Runner) inLayer(ctx context.Context, do func() (*os.ProcessState, error)) (*os.ProcessState, OSLayer, error) {
+	r.host.mu.Lock()
+	known := r.host.layer
+	if known == nil && r.Self != "" && r.findLibraries() != nil {
+		r.host.layer = &OSLayer{Why: "the libraries of Deno are not found"}
+		known = r.host.layer
+	}
+	r.host.mu.Unlock()
+	if r.Self == "" || known != nil && !known.On {
+		return nil, r.Layer(ctx), nil
+	}
+	state, err := do()
+	if known == nil && err != nil && ctx.Err() == nil {
+		if layer := r.Layer(ctx); !layer.On {
+			return nil, layer, nil
+		}
+	}
+	if known == nil && err == nil {
+		r.host.mu.Lock()
+		r.host.layer = &OSLayer{On: true}
+		r.host.mu.Unlock()
+	}
+	return state, OSLayer{On: true}, err
 }
 
 // spec is a jail with Deno, its libraries and the given places.

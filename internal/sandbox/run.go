@@ -84,7 +84,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Result, error) {
 	if err := stage.placeTmp(access.write, job.Source); err != nil {
 		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
 	}
-	run := run{job: job, access: access, stage: stage, nonce: newNonce(), begin: begin, layer: r.Layer(ctx)}
+	run := run{job: job, access: access, stage: stage, nonce: newNonce(), begin: begin}
 	return run.do(ctx, r)
 }
 
@@ -130,11 +130,15 @@ func (r *run) start(ctx context.Context, runner *Runner, out *output, stop func(
 		finish := watch(pid, r.job.Limits, r.access.write, stop)
 		return func() { r.peaks = finish() }
 	}
-	if r.layer.On {
+	inside := func() (*os.ProcessState, error) {
 		spec := runner.spec(args, environment(r.stage), r.access.workspace, r.access.places(r.stage, r.job.Limits))
 		spec.Limits = r.job.Limits.kernel()
 		o := order{ctx: ctx, spec: spec, entered: func(p *jail.Process) func() { return watched(p.Cmd.Process.Pid) }}
 		return runner.cell().run(o, r.input(), out.stdout(), out.stderr())
+	}
+	state, layer, err := runner.inLayer(ctx, inside)
+	if r.layer = layer; layer.On {
+		return state, err
 	}
 	cmd := exec.CommandContext(ctx, runner.Deno.Path, args...)
 	cmd.Dir = r.access.workspace
