@@ -213,7 +213,7 @@ func (x *Executor) Execute(ctx context.Context, name string, args json.RawMessag
 	}
 	job := sandbox.Job{
 		Name: version.Name, Source: version.Source, Args: args, Workspace: x.Workspace,
-		Grant: version.Grant, Limits: x.limits(version.Limits),
+		Grant: version.Grant, Limits: x.Limits.Narrowed(version.Limits),
 		Output: func(stream, line string) { report(Progress{Stream: stream, Line: line}) },
 	}
 	started := time.Now()
@@ -230,23 +230,6 @@ func (x *Executor) Execute(ctx context.Context, name string, args json.RawMessag
 		execution.Notes = append(execution.Notes, fmt.Sprintf("the run could not be recorded: %v", err))
 	}
 	return execution, nil
-}
-
-// limits narrows the configured limits by the capability's own.
-func (x *Executor) limits(own sandbox.Limits) sandbox.Limits {
-	return sandbox.Limits{
-		Timeout:     narrower(x.Limits.Timeout, own.Timeout),
-		OutputBytes: narrower(x.Limits.OutputBytes, own.OutputBytes),
-		HeapMB:      narrower(x.Limits.HeapMB, own.HeapMB),
-	}
-}
-
-// narrower is the smaller of two limits; zero means none was set.
-func narrower[T int | int64 | time.Duration](a, b T) T {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
 }
 
 // reportSteps shows steps of the gate as progress.

@@ -152,6 +152,28 @@ func (r *run) start(ctx context.Context, runner *Runner, out *output, stop func(
 	})
 }
 
+// Narrowed is the smaller of each limit of l and m. Zero means that none was set.
+func (l Limits) Narrowed(m Limits) Limits {
+	return Limits{
+		Timeout:     narrower(l.Timeout, m.Timeout),
+		OutputBytes: narrower(l.OutputBytes, m.OutputBytes),
+		HeapMB:      narrower(l.HeapMB, m.HeapMB),
+		RSSMB:       narrower(l.RSSMB, m.RSSMB),
+		FileMB:      narrower(l.FileMB, m.FileMB),
+		WrittenMB:   narrower(l.WrittenMB, m.WrittenMB),
+		Files:       narrower(l.Files, m.Files),
+		Processes:   narrower(l.Processes, m.Processes),
+		CPU:         narrower(l.CPU, m.CPU),
+	}
+}
+
+func narrower[T int | int64 | time.Duration](a, b T) T {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
 // kernel is the part of the limits that the kernel keeps.
 func (l Limits) kernel() jail.Limits {
 	return jail.Limits{
