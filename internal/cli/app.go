@@ -3,11 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,8 +14,6 @@ import (
 	"github.com/tendril-agent/tendril/internal/agent"
 	"github.com/tendril-agent/tendril/internal/capability"
 	"github.com/tendril-agent/tendril/internal/config"
-	"github.com/tendril-agent/tendril/internal/model"
-	"github.com/tendril-agent/tendril/internal/model/demo"
 	"github.com/tendril-agent/tendril/internal/sandbox"
 	"github.com/tendril-agent/tendril/internal/store"
 	"github.com/tendril-agent/tendril/internal/workspace"
@@ -50,6 +46,9 @@ func notYet(cfg *config.Config) []string {
 		if set {
 			names = append(names, name)
 		}
+	}
+	for _, provider := range config.Providers() {
+		add(provider != config.Anthropic && cfg.Model.Blocks[provider].MaxTokens != 0, "model."+provider+".maxTokens")
 	}
 	l := cfg.Sandbox.Limits
 	add(cfg.Agent.Budget.Session != 0, "agent.budget.sessionUSD")
@@ -180,56 +179,4 @@ func (a *app) limits() sandbox.Limits {
 // executor runs capabilities of the workspace.
 func (a *app) executor() *agent.Executor {
 	return &agent.Executor{Registry: a.registry, Runner: a.runner, Workspace: a.workspace.Path(), Limits: a.limits()}
-}
-
-// chooseModel finds the model to use and connects to it.
-func (c *command) chooseModel(ctx context.Context, cfg *config.Config, flag string) (agent.Model, error) {
-	choice, err := config.Choose(ctx, cfg, flag, c.Getenv, probeOllama)
-	if errors.Is(err, config.ErrModelFlag) {
-		return nil, &exitError{code: exitUsage, err: err}
-	}
-	if err != nil {
-		return nil, err
-	}
-	key := ""
-	if choice.KeyEnv != "" {
-		key = c.Getenv(choice.KeyEnv)
-	}
-	switch choice.Provider {
-	case config.Anthropic:
-		return model.NewAnthropic(model.AnthropicOptions{ModelID: choice.Model, APIKey: key, BaseURL: choice.BaseURL}), nil
-	case config.OpenAI:
-		return model.NewOpenAI(model.OpenAIOptions{ModelID: choice.Model, APIKey: key, BaseURL: choice.BaseURL}), nil
-	case config.Ollama:
-		return model.NewOllama(model.OllamaOptions{ModelID: choice.Model, Host: choice.BaseURL}), nil
-	}
-	return demo.Model{}, nil
-}
-
-// probeOllama asks a server for its models.
-func probeOllama(ctx context.Context, host string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, host+"/api/tags", nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	var tags struct {
-		Models []struct {
-			Name string `json:"name"`
-		} `json:"models"`
-	}
-	if err := json.NewDecoder(http.MaxBytesReader(nil, resp.Body, 1<<20)).Decode(&tags); err != nil {
-		return nil, fmt.Errorf("%s does not answer like Ollama: %w", host, err)
-	}
-	var names []string
-	for _, m := range tags.Models {
-		names = append(names, m.Name)
-	}
-	return names, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tendril-agent/tendril/internal/secret"
 	"github.com/tendril-agent/tendril/internal/terminal"
 )
 
@@ -25,6 +26,7 @@ type Std struct {
 	Getenv     func(string) string
 	Executable string // path of the running binary, may be empty
 	Exit       func(code int)
+	Keychain   secret.Keychain // nil: there is none
 }
 
 // System is the world of the running process.
@@ -33,7 +35,7 @@ func System() Std {
 	return Std{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		InTTY: terminal.IsTTY(os.Stdin), OutTTY: terminal.IsTTY(os.Stdout), ErrTTY: terminal.IsTTY(os.Stderr),
-		Getenv: os.Getenv, Executable: exe, Exit: os.Exit,
+		Getenv: os.Getenv, Executable: exe, Exit: os.Exit, Keychain: secret.System(),
 	}
 }
 
@@ -82,6 +84,7 @@ type command struct {
 	Std
 	json   bool
 	status *statusLine // of a running turn; nil when there is none
+	store  *secret.Store
 }
 
 func (c *command) root() *cobra.Command {
@@ -107,7 +110,7 @@ provider, 5 sandbox or Deno missing, 130 interrupted.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w; see: %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(c.runCommand(), c.capabilityCommand(), c.setupCommand(), c.doctorCommand(), c.configCommand(), c.versionCommand())
+	root.AddCommand(c.runCommand(), c.capabilityCommand(), c.modelCommand(), c.setupCommand(), c.doctorCommand(), c.configCommand(), c.secretCommand(), c.versionCommand())
 	usageErrors(root)
 	return root
 }

@@ -15,7 +15,7 @@ func (c *command) configCommand() *cobra.Command {
 		Use:   "config",
 		Short: "Read and change the settings",
 		Long: `Read and change the settings. A change is checked before it is saved; unknown fields are kept. Keys are
-never settings: they come from the environment.
+never settings: see tendril secret.
 
 Exit codes: 0 done, 2 usage, 3 a wrong value or unusable settings.`,
 		Args: cobra.NoArgs,
@@ -33,7 +33,9 @@ Exit codes: 0 done, 2 usage, 3 a wrong value or unusable settings.`,
 			Use:   "set path value",
 			Short: "Change a setting",
 			Example: `  tendril config set agent.maxTurns 50
-  tendril config set model.anthropic.modelId claude-sonnet-4-5
+  tendril config set model.anthropic.modelId claude-sonnet-4-6
+  tendril config set model.ollama.contextWindow 32768
+  tendril config set 'model.prices."gpt-5.1"' '{"input": 1.25, "output": 10, "cacheRead": 0.125}'
   tendril config set sandbox.allowedDomains '["example.com"]'`,
 			Args: cobra.ExactArgs(2),
 			RunE: func(_ *cobra.Command, args []string) error { return c.configSet(args[0], args[1]) },

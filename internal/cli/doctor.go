@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tendril-agent/tendril/internal/agent"
 	"github.com/tendril-agent/tendril/internal/capability"
 	"github.com/tendril-agent/tendril/internal/config"
 	"github.com/tendril-agent/tendril/internal/sandbox"
@@ -43,7 +45,8 @@ func (c *command) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check everything, and say what to do",
-		Long: `Check settings, Deno, the sandbox (a tiny program runs in it), the workspace, its registry and the model.
+		Long: `Check settings, Deno, the sandbox (a tiny program runs in it), the workspace, its registry, the secrets
+and the model.
 Nothing is sent to a model provider.
 
 Exit codes: 0 all is well, else that of the first failed check: 1, 3 or 5.`,
@@ -101,7 +104,7 @@ func (c *command) checks(ctx context.Context, workspaceFlag string) []check {
 		checks = append(checks, passed("deno", "%s at %s (%s)", deno.Version, deno.Path, deno.Origin), c.checkSandbox(ctx, cfg, dirs, deno))
 	}
 	checks = append(checks, c.checkRegistry(ctx, cfg, dirs, workspaceFlag)...)
-	return append(checks, c.checkModel(ctx, cfg))
+	return append(checks, c.checkSecrets(ctx), c.checkModel(ctx, cfg))
 }
 
 // checkSandbox runs a tiny program that tries what no run may do.
@@ -159,12 +162,50 @@ func (c *command) checkRegistry(ctx context.Context, cfg *config.Config, dirs co
 	return checks
 }
 
+func (c *command) checkSecrets(ctx context.Context) check {
+	const name = "secrets"
+	list, err := c.secrets().List(ctx, keyNames()...)
+	if err != nil {
+		return broken(name, err)
+	}
+	if len(list) == 0 {
+		return passed(name, "none")
+	}
+	var kept, problems []string
+	for _, e := range list {
+		kept = append(kept, fmt.Sprintf("%s (%s)", e.Name, placesText(e)))
+		if e.Problem != "" {
+			problems = append(problems, e.Problem)
+		}
+	}
+	text := strings.Join(kept, ", ")
+	if len(problems) > 0 {
+		return warned(name, text, strings.Join(slices.Compact(problems), "\n"))
+	}
+	return passed(name, "%s", text)
+}
+
 func (c *command) checkModel(ctx context.Context, cfg *config.Config) check {
-	choice, err := config.Choose(ctx, cfg, "", c.Getenv, probeOllama)
+	choice, _, err := c.choose(ctx, cfg, "")
 	if err != nil {
 		return broken("model", err)
 	}
-	return passed("model", "%s (%s)", choice.Name(), choice.Reason)
+	return passed("model", "%s (%s)\n%s", choice.Name(), choice.Reason, factsText(modelFacts(cfg, choice)))
+}
+
+// factsText says how much a model can read, and what it costs.
+func factsText(contextWindow int64, price agent.Price) string {
+	size, cost := "context not known", "price not known"
+	if contextWindow > 0 {
+		size = "context " + tokensText(contextWindow)
+	}
+	if price.Input != nil || price.Output != nil {
+		cost = inOutText(price.Input, price.Output) + " for a million tokens of input / output"
+	}
+	if price.CacheRead != nil {
+		cost += ", cache read " + usd(*price.CacheRead)
+	}
+	return size + "; " + cost
 }
 
 func noticeText(n capability.Notice) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/tendril-agent/tendril/internal/agent"
 	"github.com/tendril-agent/tendril/internal/config"
 	"github.com/tendril-agent/tendril/internal/sandbox"
+	"github.com/tendril-agent/tendril/internal/secret"
 	"github.com/tendril-agent/tendril/internal/terminal"
 )
 
@@ -48,8 +49,10 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &exit):
 		return exit.code
-	case errors.Is(err, config.ErrConfig):
+	case errors.Is(err, config.ErrConfig), errors.Is(err, secret.ErrFile):
 		return exitConfig
+	case errors.Is(err, secret.ErrInvalid):
+		return exitUsage
 	case errors.Is(err, sandbox.ErrNoDeno):
 		return exitSandbox
 	case errors.As(err, &provider) && provider.Kind == agent.ErrCredentials:

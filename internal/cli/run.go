@@ -49,6 +49,7 @@ credentials, 4 model provider, 5 sandbox or Deno missing, 130 interrupted.`,
 	f := cmd.Flags()
 	f.StringVar(&o.workspace, "workspace", "", "`folder` to work in (default: from the settings)")
 	f.StringVar(&o.model, "model", "", "`provider/model`, or demo (default: from the settings, or what is there)")
+	_ = cmd.RegisterFlagCompletionFunc("model", completeModel) // it fails only for a flag that is not there
 	f.IntVar(&o.maxTurns, "max-turns", 0, "most model calls of the turn (default: from the settings)")
 	f.DurationVar(&o.timeout, "timeout", 0, "most time of the turn, such as 90s or 5m (default: from the settings)")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
@@ -95,7 +96,7 @@ func (c *command) run(ctx context.Context, o runOptions, args []string) error {
 }
 
 // turn plays one turn and shows it.
-func (c *command) turn(ctx context.Context, a *app, m agent.Model, o runOptions, prompt string) error {
+func (c *command) turn(ctx context.Context, a *app, m chosenModel, o runOptions, prompt string) error {
 	system := agent.SystemPrompt(a.workspace.Path())
 	if err := a.workspace.WriteDisplayCopy(system); err != nil {
 		c.warn("%v", err)
@@ -107,7 +108,9 @@ func (c *command) turn(ctx context.Context, a *app, m agent.Model, o runOptions,
 	if o.timeout > 0 {
 		limits.Timeout = o.timeout
 	}
-	ag, err := agent.New(agent.Options{Model: m, System: system, Tools: agent.Tools(a.registry, a.executor()), Limits: limits})
+	ag, err := agent.New(agent.Options{
+		Model: m, Facts: m.facts(), System: system, Tools: agent.Tools(a.registry, a.executor()), Limits: limits,
+	})
 	if err != nil {
 		return err
 	}
@@ -145,7 +148,7 @@ func (c *command) prompt(ctx context.Context, args []string) (string, error) {
 	}
 	prompt := args[0]
 	if prompt == "-" {
-		data, err := c.readPrompt(ctx)
+		data, err := c.readIn(ctx, maxPromptBytes)
 		if err != nil {
 			return "", fmt.Errorf("the prompt cannot be read from stdin: %w", err)
 		}
@@ -163,16 +166,21 @@ func (c *command) prompt(ctx context.Context, args []string) (string, error) {
 	return prompt, nil
 }
 
-// readPrompt reads stdin to its end, or until ctx ends: a read from a terminal
-// cannot be cancelled, so it is left behind then.
-func (c *command) readPrompt(ctx context.Context) ([]byte, error) {
+// readIn reads stdin to its end, or until there is more than most bytes.
+func (c *command) readIn(ctx context.Context, most int64) ([]byte, error) {
+	return cancellable(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(c.In, most+1)) })
+}
+
+// cancellable reads until ctx ends: a read from a terminal cannot be cancelled,
+// so it is left behind then.
+func cancellable(ctx context.Context, do func() ([]byte, error)) ([]byte, error) {
 	type read struct {
 		data []byte
 		err  error
 	}
 	done := make(chan read, 1)
 	go func() {
-		data, err := io.ReadAll(io.LimitReader(c.In, maxPromptBytes+1))
+		data, err := do()
 		done <- read{data, err}
 	}()
 	select {

@@ -22,7 +22,11 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"tendril": func() { os.Exit(cli.Main(os.Args[1:], cli.System())) },
+		"tendril": func() {
+			std := cli.System()
+			std.Keychain = testKeychain()
+			os.Exit(cli.Main(os.Args[1:], std))
+		},
 	})
 }
 
@@ -36,6 +40,8 @@ func TestMain(m *testing.M) {
 //	noprocess TEXT                   no process of this test has TEXT in its command line
 //	code N COMMAND…                  COMMAND ends with exit code N
 //	waitfor FILE                     waits until FILE exists
+//	server FILE                      starts a server that answers as FILE says, at $SERVER (server_test.go)
+//	asked TEXT                       that server got a request that holds TEXT
 func TestScripts(t *testing.T) {
 	deno := testkit.Deno(t)
 	cases, err := filepath.Abs("../../testdata/cases")
@@ -50,12 +56,14 @@ func TestScripts(t *testing.T) {
 			if err := os.Mkdir(home, 0o700); err != nil {
 				return err
 			}
+			env.Setenv("GORACE", "atexit_sleep_ms=10") // not a second for each command
 			env.Setenv("HOME", home)
 			env.Setenv("TENDRIL_HOME", filepath.Join(home, ".tendril"))
 			env.Setenv("WS", filepath.Join(env.WorkDir, "ws"))
 			env.Setenv("DENO_PATH", deno)
 			env.Setenv("CASES", cases)
 			env.Setenv("EXAMPLES", filepath.Join(cases, "..", "..", "examples"))
+			env.Values[serverKey{}] = &scriptServer{}
 			env.Values[providerKey{}] = &scriptProvider{cases: cases}
 			return nil
 		},
@@ -66,6 +74,8 @@ func TestScripts(t *testing.T) {
 			"noprocess": cmdNoProcess,
 			"code":      cmdCode,
 			"waitfor":   cmdWaitFor,
+			"server":    cmdServer,
+			"asked":     cmdAsked,
 		},
 	})
 }

@@ -52,6 +52,7 @@ folder not usable, 5 Deno could not be fetched.`, sandbox.TestedVersion),
 	f.BoolVar(&o.denoOnly, "deno-only", false, "only fetch Deno")
 	f.StringVar(&o.workspace, "workspace", "", "`folder` to make the workspace, saved in the settings")
 	f.StringVar(&o.model, "model", "", "`provider/model` to use, saved in the settings")
+	_ = cmd.RegisterFlagCompletionFunc("model", completeModel) // it fails only for a flag that is not there
 	return cmd
 }
 
@@ -99,7 +100,7 @@ func (c *command) fetchDeno(ctx context.Context, cfg *config.Config, dirs config
 	if !errors.Is(err, sandbox.ErrNoDeno) || c.Getenv("DENO_PATH") != "" {
 		return deno, err
 	}
-	if deno, err = sandbox.Fetch(ctx, dirs.Tendril, func(news string) { fmt.Fprintf(c.Err, "%s\n", news) }); err != nil && ctx.Err() == nil {
+	if deno, err = sandbox.Fetch(ctx, dirs.Tendril, keyNames(), func(news string) { fmt.Fprintf(c.Err, "%s\n", news) }); err != nil && ctx.Err() == nil {
 		err = &exitError{code: exitSandbox, err: err}
 	}
 	return deno, err
@@ -128,10 +129,8 @@ func (c *command) setupModel(ctx context.Context, cfg *config.Config, dirs confi
 		return nil, usageError("demo is no model for the settings; choose it for a run: tendril run --model demo")
 	}
 	r.Settings = config.Path(dirs.Tendril)
-	choice, err := config.Choose(ctx, cfg, o.model, c.Getenv, probeOllama)
+	choice, _, err := c.choose(ctx, cfg, o.model)
 	switch {
-	case errors.Is(err, config.ErrModelFlag):
-		return nil, &exitError{code: exitUsage, err: err}
 	case err != nil && (o.model != "" || ctx.Err() != nil):
 		return nil, err
 	case err != nil:
@@ -146,8 +145,12 @@ func (c *command) setupModel(ctx context.Context, cfg *config.Config, dirs confi
 		{Path: "model." + choice.Provider + ".modelId", Value: choice.Model},
 		{Path: "model.provider", Value: choice.Provider},
 	}
-	if choice.Provider == config.Ollama && cfg.Model.Blocks[config.Ollama].Host == "" {
+	block := cfg.Model.Blocks[choice.Provider]
+	switch {
+	case choice.Provider == config.Ollama && block.Host == "" && block.BaseURL == "":
 		changes = append(changes, config.Change{Path: "model.ollama.host", Value: strings.TrimSuffix(choice.BaseURL, "/v1")})
+	case choice.Provider == config.Bedrock && block.Region == "":
+		changes = append(changes, config.Change{Path: "model.bedrock.region", Value: choice.Region})
 	}
 	return changes, nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -14,11 +13,14 @@ type Probe func(ctx context.Context, host string) (models []string, err error)
 
 // Choice is the model that a run uses.
 type Choice struct {
-	Provider string // [Demo] has no other field but Reason
-	Model    string
-	BaseURL  string // empty: the provider's own
-	KeyEnv   string // the environment variable with the key; empty: none is needed
-	Reason   string // why this one, such as "ANTHROPIC_API_KEY is set"
+	Provider  string // [Demo] has no other field but Reason
+	Model     string
+	BaseURL   string // as it is used, nothing is added to it; empty: the provider's own
+	KeyEnv    string // the environment variable with the key; empty: none is needed
+	KeyHeader string // how a compatible endpoint wants the key; empty: as a bearer token
+	Region    string // bedrock
+	Profile   string // bedrock; empty: the default credentials
+	Reason    string // why this one, such as "ANTHROPIC_API_KEY is set"
 }
 
 // Name is "provider/model", or "demo".
@@ -33,17 +35,18 @@ func (c Choice) Name() string {
 type chooser struct {
 	model      Model
 	file       string
-	getenv     func(string) string
+	lookup     func(string) string
 	probe      Probe
 	ollamaRuns bool // found out by probe
 }
 
 // Choose finds the model to use: the one of override ("provider/model" or
-// "demo", from --model), else that of the settings, else what is there: a key in
-// the environment or a running Ollama. Its errors match [ErrConfig] and say what
-// to do; those of override match [ErrModelFlag] too.
-func Choose(ctx context.Context, cfg *Config, override string, getenv func(string) string, probe Probe) (Choice, error) {
-	c := &chooser{model: cfg.Model, file: cfg.file, getenv: getenv, probe: probe}
+// "demo", from --model), else that of the settings, else what is there: a key,
+// AWS credentials or a running Ollama. lookup finds keys and environment
+// variables by their name; it returns "" for what is not there. The errors match
+// [ErrConfig] and say what to do; those of override match [ErrModelFlag] too.
+func Choose(ctx context.Context, cfg *Config, override string, lookup func(name string) string, probe Probe) (Choice, error) {
+	c := &chooser{model: cfg.Model, file: cfg.file, lookup: lookup, probe: probe}
 	switch {
 	case override != "":
 		return c.override(override)
@@ -53,94 +56,73 @@ func Choose(ctx context.Context, cfg *Config, override string, getenv func(strin
 	return c.detect(ctx)
 }
 
+// Endpoint is what the settings and the environment say about a provider: a
+// choice without a model, of which nothing is checked.
+func Endpoint(cfg *Config, provider string, lookup func(name string) string) Choice {
+	c := &chooser{model: cfg.Model, lookup: lookup}
+	return c.endpoint(provider)
+}
+
 func (c *chooser) override(override string) (Choice, error) {
 	if override == Demo {
 		return Choice{Provider: Demo, Reason: "--model"}, nil
 	}
 	provider, model, _ := strings.Cut(override, "/")
 	switch {
-	case !isProvider(provider):
+	case !IsProvider(provider):
 		return Choice{}, &modelFlagError{fmt.Sprintf("--model %q: %s, and demo, which needs no key; it looks like anthropic/%s",
-			override, unknownProvider(provider), defaultAnthropicModel)}
+			override, unknownProvider(provider), DefaultModel(Anthropic))}
 	case strings.TrimSpace(model) != model || model == "" || strings.ContainsFunc(model, invisible):
 		return Choice{}, &modelFlagError{fmt.Sprintf("--model %q names no model; it looks like %s/%s", override, provider, exampleModel(provider))}
 	}
 	return c.choice(provider, model, "--model")
 }
 
-func exampleModel(provider string) string {
-	if provider == Bedrock {
-		return exampleBedrock
-	}
-	return DefaultModel(provider)
-}
-
 func (c *chooser) configured() (Choice, error) {
-	provider := c.model.Provider
-	if problems := c.model.missing(); provider != Bedrock && len(problems) > 0 {
+	if problems := c.model.missing(); len(problems) > 0 {
 		return Choice{}, &Error{File: c.file, Problems: problems}
 	}
-	return c.choice(provider, c.model.Blocks[provider].ModelID, "model.provider in the settings")
+	return c.choice(c.model.Provider, c.model.Blocks[c.model.Provider].ModelID, "model.provider in the settings")
 }
 
-// choice completes a choice, and checks that its key is there.
+// endpoint is a choice without model and reason.
+func (c *chooser) endpoint(provider string) Choice {
+	p, block := find(provider), c.model.Blocks[provider]
+	choice := Choice{Provider: provider, BaseURL: cmp.Or(block.BaseURL, p.baseURL), KeyEnv: p.keyEnv, KeyHeader: p.keyHeader}
+	switch provider {
+	case Ollama:
+		choice.BaseURL = cmp.Or(block.BaseURL, c.ollamaHost()+"/v1")
+	case Bedrock:
+		choice.Region, choice.Profile = c.region(), block.Profile
+	}
+	return choice
+}
+
+// choice completes a choice, and checks that nothing is missing for it.
 func (c *chooser) choice(provider, model, reason string) (Choice, error) {
-	if provider == Bedrock {
-		return Choice{}, failf("provider bedrock comes with version %s; until then choose another one with --model or `tendril config set model.provider …` (%s)",
-			bedrockVersion, strings.Join([]string{Anthropic, OpenAI, Ollama}, ", "))
-	}
-	block := c.model.Blocks[provider]
-	choice := Choice{Provider: provider, Model: model, BaseURL: block.BaseURL, KeyEnv: KeyEnv(provider), Reason: reason}
-	if provider == Ollama && choice.BaseURL == "" {
-		choice.BaseURL = c.ollamaHost() + "/v1"
-	}
-	if choice.KeyEnv == "" || c.isSet(choice.KeyEnv) {
+	choice := c.endpoint(provider)
+	choice.Model, choice.Reason = model, reason
+	switch {
+	case provider == Azure && choice.BaseURL == "":
+		return Choice{}, failf("%s needs the address of your resource; set it with: tendril config set model.azure.baseURL %s", choice.Name(), exampleAzureURL)
+	case provider == Bedrock && choice.Region == "":
+		return Choice{}, failf("%s needs a region, and AWS_REGION is not set; set it with: tendril config set model.bedrock.region %s", choice.Name(), exampleRegion)
+	case choice.KeyEnv == "" || c.isSet(choice.KeyEnv):
 		return choice, nil
 	}
 	hint := "or try it without a key: --model demo"
-	if block.BaseURL != "" {
-		hint = "any text will do when " + block.BaseURL + " wants no key"
+	if own := c.model.Blocks[provider].BaseURL; own != "" {
+		hint = "any text will do when " + own + " wants no key"
 	}
-	return Choice{}, failf("%s needs a key, and %s is not set; set it with: export %s=… (%s)", choice.Name(), choice.KeyEnv, choice.KeyEnv, hint)
+	return Choice{}, failf("%s needs a key, and %s is not set; keep it with: tendril secret set %s; or for this shell: export %s=… (%s)", choice.Name(), choice.KeyEnv, choice.KeyEnv, choice.KeyEnv, hint)
 }
 
-func (c *chooser) isSet(env string) bool { return strings.TrimSpace(c.getenv(env)) != "" }
+func (c *chooser) isSet(name string) bool { return strings.TrimSpace(c.lookup(name)) != "" }
 
+// ollamaHost is the server's address, without what an API adds to it.
 func (c *chooser) ollamaHost() string {
-	return cmp.Or(c.model.Blocks[Ollama].Host, defaultOllamaHost)
-}
-
-// detect takes the first provider that is there. Those that the settings say
-// something about go before the others.
-func (c *chooser) detect(ctx context.Context) (Choice, error) {
-	order := []string{Anthropic, OpenAI, Ollama}
-	slices.SortStableFunc(order, func(a, b string) int { return c.mentioned(b) - c.mentioned(a) })
-	for _, provider := range order {
-		if model, reason := c.available(ctx, provider); model != "" {
-			return c.choice(provider, model, reason)
-		}
-		if ctx.Err() != nil {
-			return Choice{}, ctx.Err()
-		}
-	}
-	return Choice{}, c.nothingFound()
-}
-
-// available returns a provider's model when the provider is there, and how that
-// shows.
-func (c *chooser) available(ctx context.Context, provider string) (model, reason string) {
-	if env := KeyEnv(provider); env != "" {
-		if !c.isSet(env) {
-			return "", ""
-		}
-		return cmp.Or(c.model.Blocks[provider].ModelID, DefaultModel(provider)), env + " is set"
-	}
-	models, err := c.probe(ctx, c.ollamaHost())
-	if err != nil {
-		return "", ""
-	}
-	c.ollamaRuns = true
-	return c.installed(models), "Ollama answers at " + c.ollamaHost()
+	block := c.model.Blocks[Ollama]
+	return cmp.Or(block.Host, strings.TrimSuffix(block.BaseURL, "/v1"), defaultOllamaHost)
 }
 
 // mentioned is 1 when the settings have a block for provider, else 0.
@@ -149,36 +131,4 @@ func (c *chooser) mentioned(provider string) int {
 		return 1
 	}
 	return 0
-}
-
-// installed picks one of the models that an Ollama server has: the configured
-// one, the default, or the first; empty when there is none.
-func (c *chooser) installed(models []string) string {
-	if id := c.model.Blocks[Ollama].ModelID; id != "" {
-		return id
-	}
-	for _, name := range models {
-		if base, _, _ := strings.Cut(name, ":"); base == defaultOllamaModel {
-			return name
-		}
-	}
-	return cmp.Or(models...)
-}
-
-func (c *chooser) nothingFound() error {
-	ollama := "start it; nothing answers at " + c.ollamaHost()
-	if c.ollamaRuns {
-		ollama = "it runs at " + c.ollamaHost() + " but has no model: ollama pull " + defaultOllamaModel
-	}
-	bedrock := "comes with version " + bedrockVersion
-	if c.isSet("AWS_ACCESS_KEY_ID") || c.isSet("AWS_PROFILE") {
-		bedrock = "AWS credentials are there, but this provider " + bedrock
-	}
-	return failf(`no model is set up; do one of these:
-  anthropic  export ANTHROPIC_API_KEY=…
-  openai     export OPENAI_API_KEY=…
-             for a compatible endpoint also: tendril config set model.openai.baseURL https://…/v1
-  ollama     %s
-  bedrock    %s
-or try it without a key: --model demo`, ollama, bedrock)
 }

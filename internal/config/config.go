@@ -1,7 +1,7 @@
 // Package config is ~/.tendril/config.json: it loads, checks, migrates and saves
 // the settings, and chooses the model and the workspace by them.
 //
-// Secrets are no settings. They come from the environment.
+// Secrets are no settings: package secret keeps them.
 package config
 
 import (
@@ -29,21 +29,26 @@ type Model struct {
 	Provider string // empty: look for what is there
 	// Blocks has the settings of every provider, by its name.
 	Blocks map[string]Block
-	Prices map[string]Prices // by the model's name
+	// Prices go before those of the catalogue. The keys are "provider/model" or
+	// a model's name alone.
+	Prices map[string]Prices
 }
 
 // Block is the settings of one provider.
 type Block struct {
 	ModelID string
-	BaseURL string // of a compatible endpoint; without a trailing slash
+	BaseURL string // of a compatible endpoint; without a trailing slash; nothing is added to it
 	Host    string // ollama: the server, without a trailing slash
 	Region  string // bedrock
 	Profile string // bedrock
+
+	ContextWindow int // tokens of a request and its reply together; zero: as the catalogue knows
+	MaxTokens     int // most tokens of a reply to ask for; zero: the adapter's default
 }
 
-// Prices are in USD for a million tokens.
+// Prices are in USD for a million tokens; nil is not given, zero is free.
 type Prices struct {
-	Input, Output, CacheRead, CacheWrite float64
+	Input, Output, CacheRead, CacheWrite *float64
 }
 
 // Sandbox bounds what capabilities may do.

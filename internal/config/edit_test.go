@@ -87,10 +87,11 @@ func TestSet_Refuses(t *testing.T) {
 		{`{}`, `model."openai"x`, "5", "is no setting"},
 		{`{}`, "agent.maxTurns.deep", "5", "agent.maxTurns.deep is no setting"},
 		{`{"agent":{"maxTurns":5}}`, "agent.maxTurns.deep", "5", "agent.maxTurns is no object"},
-		{`{}`, "model.openai.apiKey", "canary", "set OPENAI_API_KEY in the environment"},
+		{`{}`, "model.openai.apiKey", "canary", "tendril secret set OPENAI_API_KEY"},
 		{`{}`, "model.provider", "openai", "model.openai.modelId: missing; set it with: tendril config set model.openai.modelId gpt-"},
 		{`{}`, "model.provider", "ollama", "model.ollama.host: missing"},
-		{`{}`, "model.provider", "gemini", "unknown provider"},
+		{`{}`, "model.provider", "mistral", "unknown provider"},
+		{`{}`, "model.provider", "azure", "model.azure.baseURL: missing"},
 		{`{"model":{"provider":"openai","openai":{"modelId":"m"}}}`, "model.openai.modelId", "null", "model.openai.modelId: missing"},
 		{`{}`, "agent", `{"maxTurns":1,"maxTurns":2}`, "occurs twice"},
 	} {

@@ -57,7 +57,10 @@ const everything = `{
 	"model": {
 		"provider": "ollama",
 		"bedrock": {"modelId": "b", "region": "us-east-1", "profile": "p", "baseURL": "https://b.example"},
-		"ollama": {"host": "http://10.0.0.1:11434/", "modelId": "o"},
+		"ollama": {"host": "http://10.0.0.1:11434/", "modelId": "o", "contextWindow": 32768, "maxTokens": 4096},
+		"gemini": {"modelId": "ge"},
+		"openrouter": {"modelId": "a/b"},
+		"azure": {"modelId": "z", "baseURL": "https://n.openai.azure.com/openai/v1"},
 		"openai": {"modelId": "g", "baseURL": "https://example.com/v1/"},
 		"anthropic": {"modelId": "a"},
 		"prices": {"gpt-5.1": {"input": 3, "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75}, "free": {"input": 0}}
@@ -78,12 +81,15 @@ func TestLoad_Everything(t *testing.T) {
 		Model: Model{
 			Provider: Ollama,
 			Blocks: map[string]Block{
-				Bedrock:   {ModelID: "b", Region: "us-east-1", Profile: "p", BaseURL: "https://b.example"},
-				Ollama:    {ModelID: "o", Host: "http://10.0.0.1:11434"},
-				OpenAI:    {ModelID: "g", BaseURL: "https://example.com/v1"},
-				Anthropic: {ModelID: "a"},
+				Bedrock:    {ModelID: "b", Region: "us-east-1", Profile: "p", BaseURL: "https://b.example"},
+				Ollama:     {ModelID: "o", Host: "http://10.0.0.1:11434", ContextWindow: 32768, MaxTokens: 4096},
+				Gemini:     {ModelID: "ge"},
+				OpenRouter: {ModelID: "a/b"},
+				Azure:      {ModelID: "z", BaseURL: "https://n.openai.azure.com/openai/v1"},
+				OpenAI:     {ModelID: "g", BaseURL: "https://example.com/v1"},
+				Anthropic:  {ModelID: "a"},
 			},
-			Prices: map[string]Prices{"gpt-5.1": {3, 15, 0.3, 3.75}, "free": {}},
+			Prices: map[string]Prices{"gpt-5.1": {new(3.0), new(15.0), new(0.3), new(3.75)}, "free": {Input: new(0.0)}},
 		},
 		Sandbox: Sandbox{
 			DenoPath: "/opt/deno", AllowedDomains: []string{"example.com", "*.example.com:443", "[2001:db8::1]:443", "*"},
@@ -128,7 +134,10 @@ func TestLoad_WrongValues(t *testing.T) {
 		`{"workspace":7}`:                                                     "workspace: must be a text, not a number",
 		`{"workspace":" "}`:                                                   "workspace: must not be blank",
 		`{"workspace":"a\u0000b"}`:                                            "workspace: must not hold control characters",
-		`{"model":{"provider":"gemini"}}`:                                     `model.provider: unknown provider "gemini"; there are anthropic, openai, ollama, bedrock`,
+		`{"model":{"provider":"mistral"}}`:                                    `model.provider: unknown provider "mistral"; there are anthropic, openai, gemini, openrouter, azure, bedrock, ollama`,
+		`{"model":{"ollama":{"contextWindow":0}}}`:                            "model.ollama.contextWindow: must be a whole number greater than 0",
+		`{"model":{"gemini":{"maxTokens":"8k"}}}`:                             "model.gemini.maxTokens: must be a whole number greater than 0",
+		`{"model":{"prices":{"m":{"output":-1}}}}`:                            "model.prices.m.output: must not be negative",
 		`{"model":{"provider":"Anthropic"}}`:                                  "there are anthropic",
 		`{"model":{"provider":"demo"}}`:                                       "model.provider: unknown provider",
 		`{"model":"gpt"}`:                                                     "model: must be an object, not a text",
@@ -248,16 +257,19 @@ func TestLoad_MarksAndLineEnds(t *testing.T) {
 
 func TestLoad_Warnings(t *testing.T) {
 	for settings, want := range map[string]string{
-		`{"agent":{"maxturns":5}}`:                                  "agent.maxturns: is ignored; did you mean agent.maxTurns?",
-		`{"agent":{"turns":5}}`:                                     "agent.turns: is no setting and is ignored; there are maxTurns, timeoutMs, budget",
-		`{"Agent":{}}`:                                              "Agent: is ignored; did you mean agent?",
-		`{"model":{"openai":{"apiKey":"canary"}}}`:                  "model.openai.apiKey: looks like a secret; secrets are not read from the settings: remove it here and set OPENAI_API_KEY in the environment",
-		`{"other":{"deep":{"AUTH_TOKEN":"canary"}}}`:                "other.deep.AUTH_TOKEN: looks like a secret",
-		`{"model":{"openai":{"baseURL":"http://example.com/v1"}}}`:  "model.openai.baseURL: sends your key unencrypted over the network; use https",
-		`{"model":{"openai":{"baseURL":"http://127.0.0.1:1/v1"}}}`:  "",
-		`{"model":{"openai":{"baseURL":"http://localhost:1/v1"}}}`:  "",
-		`{"model":{"ollama":{"host":"http://10.0.0.1:11434"}}}`:     "",
-		`{"theme":{"dark":true},"maxTokens":{"a":1},"version":"2"}`: "",
+		`{"agent":{"maxturns":5}}`:                                                "agent.maxturns: is ignored; did you mean agent.maxTurns?",
+		`{"agent":{"turns":5}}`:                                                   "agent.turns: is no setting and is ignored; there are maxTurns, timeoutMs, budget",
+		`{"Agent":{}}`:                                                            "Agent: is ignored; did you mean agent?",
+		`{"model":{"openai":{"apiKey":"canary"}}}`:                                "model.openai.apiKey: looks like a secret; secrets are not read from the settings: remove it here and keep it with: tendril secret set OPENAI_API_KEY",
+		`{"other":{"deep":{"AUTH_TOKEN":"canary"}}}`:                              "other.deep.AUTH_TOKEN: looks like a secret",
+		`{"model":{"openai":{"baseURL":"http://example.com/v1"}}}`:                "model.openai.baseURL: sends your key unencrypted over the network; use https",
+		`{"model":{"openai":{"baseURL":"http://127.0.0.1:1/v1"}}}`:                "",
+		`{"model":{"openai":{"baseURL":"http://localhost:1/v1"}}}`:                "",
+		`{"model":{"ollama":{"host":"http://10.0.0.1:11434"}}}`:                   "",
+		`{"model":{"azure":{"baseURL":"https://n.openai.azure.com/"}}}`:           "model.azure.baseURL: does not end in /openai/v1",
+		`{"model":{"azure":{"baseURL":"https://n.openai.azure.com/openai/v1/"}}}`: "",
+		`{"model":{"azure":{"apiKey":"canary"}}}`:                                 "model.azure.apiKey: looks like a secret; secrets are not read from the settings: remove it here and keep it with: tendril secret set AZURE_OPENAI_API_KEY",
+		`{"theme":{"dark":true},"maxTokens":{"a":1},"version":"2"}`:               "",
 	} {
 		_, warnings := load(t, homeWith(t, settings))
 		if want == "" && len(warnings) > 0 || want != "" && (len(warnings) != 1 || !strings.HasPrefix(warnings[0].String(), want)) {

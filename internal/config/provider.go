@@ -1,67 +1,106 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // The providers, as model.provider and --model name them.
 const (
-	Anthropic = "anthropic"
-	OpenAI    = "openai"
-	Ollama    = "ollama"
-	Bedrock   = "bedrock"
+	Anthropic  = "anthropic"
+	OpenAI     = "openai"
+	Gemini     = "gemini"
+	OpenRouter = "openrouter"
+	Azure      = "azure"
+	Bedrock    = "bedrock"
+	Ollama     = "ollama"
 	// Demo is a model without a provider; only --model chooses it.
 	Demo = "demo"
 )
 
-// The models that are used while no other is configured.
 const (
-	defaultAnthropicModel = "claude-sonnet-4-5"
-	defaultOpenAIModel    = "gpt-5.1"
-	defaultOllamaModel    = "qwen3"
-
 	defaultOllamaHost = "http://localhost:11434"
 	exampleRegion     = "us-east-1"
-	exampleBedrock    = "anthropic.claude-…"
-	bedrockVersion    = "0.2"
+	exampleAzureURL   = "https://NAME.openai.azure.com/openai/v1"
+	exampleDeployment = "my-deployment"
+	bedrockModel      = "anthropic.claude-sonnet-4-6" // behind us. or eu.
 )
 
-// Providers lists the providers that the settings may name.
-func Providers() []string { return []string{Anthropic, OpenAI, Ollama, Bedrock} }
-
-func isProvider(name string) bool {
-	switch name {
-	case Anthropic, OpenAI, Ollama, Bedrock:
-		return true
-	}
-	return false
+// preset is what a provider needs and where it is.
+type preset struct {
+	name      string
+	keyEnv    string // the environment variable with the key; empty: none is needed
+	keyHeader string // of the key when it is sent to a compatible endpoint; empty: as a bearer token
+	baseURL   string // empty: the one that its adapter knows, or that the settings must have
+	model     string // while none is configured; empty: there is no sensible one
 }
+
+// presets are in the order in which they are looked for.
+//
+// The models of OpenAI and Gemini are the last ones whose tools work in the
+// Chat Completions API as it is spoken here: later ones of OpenAI refuse tools
+// there while they reason, later ones of Gemini want their thought signatures
+// back.
+var presets = []preset{
+	{name: Anthropic, keyEnv: "ANTHROPIC_API_KEY", model: "claude-sonnet-4-6"},
+	{name: OpenAI, keyEnv: "OPENAI_API_KEY", model: "gpt-5.1"},
+	{name: Gemini, keyEnv: "GEMINI_API_KEY", model: "gemini-2.5-pro", baseURL: "https://generativelanguage.googleapis.com/v1beta/openai"},
+	{name: OpenRouter, keyEnv: "OPENROUTER_API_KEY", model: "anthropic/claude-sonnet-4.6", baseURL: "https://openrouter.ai/api/v1"},
+	{name: Azure, keyEnv: "AZURE_OPENAI_API_KEY", keyHeader: "api-key"},
+	{name: Bedrock},
+	{name: Ollama, model: "qwen3"},
+}
+
+// Providers lists the providers that the settings may name.
+func Providers() []string {
+	var names []string
+	for _, p := range presets {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// find is the zero preset when there is no provider of that name.
+func find(provider string) preset {
+	if i := slices.IndexFunc(presets, func(p preset) bool { return p.name == provider }); i >= 0 {
+		return presets[i]
+	}
+	return preset{}
+}
+
+// IsProvider reports whether the settings may name a provider so.
+func IsProvider(name string) bool { return name != "" && find(name).name == name }
 
 // KeyEnv is the environment variable with a provider's key; empty when there is
 // none.
-func KeyEnv(provider string) string {
-	switch provider {
-	case Anthropic:
-		return "ANTHROPIC_API_KEY"
-	case OpenAI:
-		return "OPENAI_API_KEY"
+func KeyEnv(provider string) string { return find(provider).keyEnv }
+
+// DefaultModel is the model of a provider while none is configured; empty when
+// there is no sensible one.
+func DefaultModel(provider string) string { return find(provider).model }
+
+// defaultBedrock is the inference profile of a region; empty where none is
+// certain to be there.
+func defaultBedrock(region string) string {
+	for _, geography := range []string{"us", "eu"} {
+		if strings.HasPrefix(region, geography+"-") && !strings.HasPrefix(region, "us-gov-") {
+			return geography + "." + bedrockModel
+		}
 	}
 	return ""
 }
 
-// DefaultModel is the model of a provider while none is configured; empty when
-// there is no sensible one.
-func DefaultModel(provider string) string {
+// exampleModel is what a model of provider looks like.
+func exampleModel(provider string) string {
 	switch provider {
-	case Anthropic:
-		return defaultAnthropicModel
-	case OpenAI:
-		return defaultOpenAIModel
-	case Ollama:
-		return defaultOllamaModel
+	case Bedrock:
+		return defaultBedrock(exampleRegion)
+	case Azure:
+		return exampleDeployment
 	}
-	return ""
+	return DefaultModel(provider)
 }
 
 func unknownProvider(name string) string {
@@ -78,17 +117,17 @@ func (m Model) missing() []Problem {
 			problems = append(problems, Problem{Path: path, Reason: "missing; set it with: tendril config set " + path + " " + example})
 		}
 	}
+	if m.Provider == "" {
+		return nil
+	}
+	need("modelId", b.ModelID, exampleModel(m.Provider))
 	switch m.Provider {
-	case Anthropic, OpenAI:
-		need("modelId", b.ModelID, DefaultModel(m.Provider))
 	case Ollama:
-		need("modelId", b.ModelID, DefaultModel(Ollama))
-		if b.BaseURL == "" {
-			need("host", b.Host, defaultOllamaHost)
-		}
+		need("host", cmp.Or(b.BaseURL, b.Host), defaultOllamaHost)
 	case Bedrock:
-		need("modelId", b.ModelID, exampleBedrock)
 		need("region", b.Region, exampleRegion)
+	case Azure:
+		need("baseURL", b.BaseURL, exampleAzureURL)
 	}
 	return problems
 }

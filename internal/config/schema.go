@@ -33,7 +33,7 @@ func effective(doc *object) *object {
 
 func readModel(s *section) Model {
 	m := Model{Provider: s.text("provider"), Blocks: make(map[string]Block), Prices: make(map[string]Prices)}
-	if m.Provider != "" && !isProvider(m.Provider) {
+	if m.Provider != "" && !IsProvider(m.Provider) {
 		s.fail("provider", "%s", unknownProvider(m.Provider))
 		m.Provider = ""
 	}
@@ -57,11 +57,15 @@ func readBlock(s *section, provider string) Block {
 		b.Host = s.url("host")
 	}
 	b.BaseURL = s.url("baseURL")
+	b.ContextWindow, b.MaxTokens = s.positive("contextWindow"), s.positive("maxTokens")
 	if strings.HasSuffix(b.Host, "/v1") {
 		s.fail("host", "must not end in /v1, which is added to it")
 	}
 	if KeyEnv(provider) != "" && isUnencrypted(b.BaseURL) {
 		s.warn("baseURL", "sends your key unencrypted over the network; use https")
+	}
+	if provider == Azure && b.BaseURL != "" && !strings.HasSuffix(b.BaseURL, "/v1") {
+		s.warn("baseURL", "does not end in /openai/v1, where Azure has the API; it looks like %s", exampleAzureURL)
 	}
 	s.end()
 	return b
@@ -69,10 +73,10 @@ func readBlock(s *section, provider string) Block {
 
 func readPrices(s *section) Prices {
 	p := Prices{
-		Input:      s.amount("input", true),
-		Output:     s.amount("output", true),
-		CacheRead:  s.amount("cacheRead", true),
-		CacheWrite: s.amount("cacheWrite", true),
+		Input:      s.price("input"),
+		Output:     s.price("output"),
+		CacheRead:  s.price("cacheRead"),
+		CacheWrite: s.price("cacheWrite"),
 	}
 	s.end()
 	return p
@@ -123,9 +127,9 @@ func readAgent(s *section) Agent {
 	a := Agent{MaxTurns: s.positive("maxTurns"), Timeout: milliseconds(s.positive("timeoutMs"))}
 	budget := s.section("budget")
 	a.Budget = Budget{
-		Turn:    budget.amount("turnUSD", false),
-		Session: budget.amount("sessionUSD", false),
-		Day:     budget.amount("dayUSD", false),
+		Turn:    budget.amount("turnUSD"),
+		Session: budget.amount("sessionUSD"),
+		Day:     budget.amount("dayUSD"),
 	}
 	budget.end()
 	s.end()

@@ -30,7 +30,7 @@ func (r *reader) warnSecrets(path string, o *object) {
 func secretReason(path string) string {
 	name := strings.TrimPrefix(path, "model.")
 	if env := KeyEnv(name); env != "" {
-		return "looks like a secret; secrets are not read from the settings: remove it here and set " + env + " in the environment"
+		return "looks like a secret; secrets are not read from the settings: remove it here and keep it with: tendril secret set " + env
 	}
 	return "looks like a secret; secrets are not read from the settings: remove it here and set it in the environment"
 }

@@ -140,19 +140,33 @@ func (s *section) positive(key string) int {
 	return 0
 }
 
-// amount reads a number of dollars that is greater than 0, or not negative.
-func (s *section) amount(key string, zeroToo bool) float64 {
-	var v float64
-	if !s.decode(key, "a number", &v) {
-		return 0
-	}
-	switch {
-	case v < 0:
-		s.fail(key, "must not be negative")
-	case v == 0 && !zeroToo:
+// amount reads a number of dollars that is greater than 0.
+func (s *section) amount(key string) float64 {
+	v, ok := s.dollars(key)
+	if ok && v == 0 {
 		s.fail(key, "must be greater than 0; remove it for no limit")
 	}
 	return v
+}
+
+// price reads a number of dollars; nil means that there is none.
+func (s *section) price(key string) *float64 {
+	if v, ok := s.dollars(key); ok {
+		return &v
+	}
+	return nil
+}
+
+// dollars reads a number that is not negative, and reports whether it is there.
+func (s *section) dollars(key string) (v float64, ok bool) {
+	if !s.decode(key, "a number", &v) {
+		return 0, false
+	}
+	if v < 0 {
+		s.fail(key, "must not be negative")
+		return 0, false
+	}
+	return v, true
 }
 
 // hosts reads a list of host names.

@@ -177,6 +177,8 @@ func (e *endpoint) unreachableError(err error) *agent.ModelError {
 	case errors.As(err, &certificate):
 		return e.errorf(agent.ErrUnreachable, "if the certificate is right, name its authority in SSL_CERT_FILE",
 			"the server's certificate was refused: %s", text)
+	case strings.Contains(err.Error(), "invalid header field value"):
+		return e.errorf(agent.ErrCredentials, e.credentials, "the key holds a line break or another character that cannot be sent")
 	case strings.Contains(err.Error(), "invalid proxy address"):
 		return e.errorf(agent.ErrUnreachable, "check HTTPS_PROXY and HTTP_PROXY", "the proxy in the environment is no valid address")
 	case strings.Contains(err.Error(), "proxyconnect"):

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"net/http"
@@ -22,6 +23,12 @@ type OpenAIOptions struct {
 	APIKey string
 	// BaseURL is the address up to "/v1"; "" is OpenAI's own.
 	BaseURL string
+	// Provider is how errors name the server; "" is "openai".
+	Provider string
+	// KeyEnv is the variable with the key, for hints; "" is "OPENAI_API_KEY".
+	KeyEnv string
+	// KeyHeader is the header that carries the key; "" sends it as a bearer token.
+	KeyHeader string
 	// HTTPClient replaces the client that this package makes. Redirects are
 	// refused with either.
 	HTTPClient *http.Client
@@ -50,8 +57,8 @@ func NewOpenAI(o OpenAIOptions) *OpenAI {
 		o.BaseURL = openAIBaseURL
 	}
 	return newOpenAI(o, endpoint{
-		provider:    "openai",
-		credentials: "check OPENAI_API_KEY",
+		provider:    cmp.Or(o.Provider, "openai"),
+		credentials: "check " + cmp.Or(o.KeyEnv, "OPENAI_API_KEY"),
 		notFound:    "check the model's name and the base URL",
 		unreachable: "check the network and the base URL",
 	})
@@ -78,7 +85,11 @@ func newOpenAI(o OpenAIOptions, e endpoint) *OpenAI {
 		option.WithMaxRetries(0),
 		option.WithMiddleware(m.intercept),
 	}
-	if o.APIKey != "" {
+	switch {
+	case o.APIKey == "":
+	case o.KeyHeader != "":
+		options = append(options, option.WithHeader(o.KeyHeader, o.APIKey))
+	default:
 		options = append(options, option.WithAPIKey(o.APIKey))
 	}
 	m.chat = openai.NewChatCompletionService(options...)

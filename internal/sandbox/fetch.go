@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -25,8 +26,9 @@ const (
 // Fetch brings the pinned Deno ([TestedVersion]) into the managed folder below
 // home, with whatever registry npm is set up to use, and verifies it against
 // the pin. One that is there already is returned as it is. Several processes
-// may fetch at once. Each step is told to progress, if that is set.
-func Fetch(ctx context.Context, home string, progress func(string)) (Deno, error) {
+// may fetch at once. Npm gets this process's environment but the variables named
+// in withhold. Each step is told to progress, if that is set.
+func Fetch(ctx context.Context, home string, withhold []string, progress func(string)) (Deno, error) {
 	say := func(format string, args ...any) {
 		if progress != nil {
 			progress(fmt.Sprintf(format, args...))
@@ -56,7 +58,7 @@ func Fetch(ctx context.Context, home string, progress func(string)) (Deno, error
 	defer os.RemoveAll(work)
 
 	say("fetching %s@%s with npm", pinned.name, TestedVersion)
-	tarball, err := npmPack(ctx, work, pinned.name+"@"+TestedVersion)
+	tarball, err := npmPack(ctx, work, pinned.name+"@"+TestedVersion, withhold)
 	if err != nil {
 		return Deno{}, err
 	}
@@ -74,7 +76,7 @@ func Fetch(ctx context.Context, home string, progress func(string)) (Deno, error
 
 // npmPack downloads one package into dir and returns the path of its tarball.
 // No script of the package runs.
-func npmPack(ctx context.Context, dir, spec string) (string, error) {
+func npmPack(ctx context.Context, dir, spec string, withhold []string) (string, error) {
 	npm, err := exec.LookPath("npm")
 	if err != nil {
 		return "", fmt.Errorf("npm is not installed, so deno cannot be fetched: install Node.js with npm, or deno %s or later and name it in DENO_PATH: %w", MinVersion, err)
@@ -84,6 +86,10 @@ func npmPack(ctx context.Context, dir, spec string) (string, error) {
 	var out boundedBuffer
 	cmd := exec.CommandContext(ctx, npm, "pack", spec, "--ignore-scripts", "--silent")
 	cmd.Dir = dir
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(withhold, name)
+	})
 	cmd.Stdout = &out
 	cmd.Stderr = &out
 	state, err := runGroup(cmd, nil)

@@ -109,7 +109,7 @@ func TestFetch_IsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said []string
-	got, err := Fetch(t.Context(), home, func(text string) { said = append(said, text) })
+	got, err := Fetch(t.Context(), home, nil, func(text string) { said = append(said, text) })
 	if err != nil || got.Path != path || got.Version != TestedVersion || len(said) != 1 {
 		t.Error(got, err, said)
 	}
@@ -137,7 +137,7 @@ func TestFetch_Fails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			fakeNpm(t, tt.script)
 			home := t.TempDir()
-			_, err := Fetch(t.Context(), home, nil)
+			_, err := Fetch(t.Context(), home, nil, nil)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v", err)
 			}
@@ -148,14 +148,14 @@ func TestFetch_Fails(t *testing.T) {
 	}
 	t.Run("no npm", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
-		if _, err := Fetch(t.Context(), t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "npm is not installed") {
+		if _, err := Fetch(t.Context(), t.TempDir(), nil, nil); err == nil || !strings.Contains(err.Error(), "npm is not installed") {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("cancelled", func(t *testing.T) {
 		fakeNpm(t, "sleep 60")
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := Fetch(ctx, t.TempDir(), func(string) { cancel() })
+		_, err := Fetch(ctx, t.TempDir(), nil, func(string) { cancel() })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
@@ -182,4 +182,14 @@ func FuzzExtract(f *testing.F) {
 		path := filepath.Join(t.TempDir(), "deno")
 		_ = extract(bytes.NewReader(raw), "package/deno", path)
 	})
+}
+
+func TestFetch_WithholdsKeysFromNpm(t *testing.T) {
+	fakeNpm(t, "env; exit 1")
+	t.Setenv("A_KEY", "canary")
+	t.Setenv("NPM_CONFIG_REGISTRY", "kept")
+	_, err := Fetch(t.Context(), t.TempDir(), []string{"A_KEY"}, nil)
+	if err == nil || strings.Contains(err.Error(), "canary") || !strings.Contains(err.Error(), "NPM_CONFIG_REGISTRY=kept") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/tendril-agent/tendril/internal/secret"
+)
+
+func (c *command) secretCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "secret",
+		Short: "Keep keys in the keychain, or in a private file",
+		Long: `Keep the keys of providers in the keychain of the operating system. Where there is none they go into a
+file that only you may read; it is not encrypted, and that is said. A variable of the environment with
+the same name wins. A value is never shown.
+
+Exit codes: 0 done, 1 no such secret, or it could not be removed from the keychain, 2 usage, 3 the
+file of secrets cannot be used, 130 interrupted.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		&cobra.Command{
+			Use:   "set NAME",
+			Short: "Keep a secret; the value is asked for, or comes from stdin",
+			Example: `  tendril secret set ANTHROPIC_API_KEY            # asks for it, and shows nothing
+  tendril secret set OPENAI_API_KEY < key.txt
+  pass show openai | tendril secret set OPENAI_API_KEY`,
+			Args:              oneName,
+			ValidArgsFunction: completeKeys,
+			RunE:              func(cmd *cobra.Command, args []string) error { return c.secretSet(cmd.Context(), args[0]) },
+		},
+		&cobra.Command{
+			Use:     "list",
+			Short:   "List names and places, without values",
+			Example: "  tendril secret list\n  tendril secret list --json",
+			Args:    cobra.NoArgs,
+			RunE:    func(cmd *cobra.Command, _ []string) error { return c.secretList(cmd.Context()) },
+		},
+		&cobra.Command{
+			Use:               "rm NAME",
+			Short:             "Forget a secret",
+			Example:           "  tendril secret rm OPENAI_API_KEY",
+			Args:              oneName,
+			ValidArgsFunction: completeKeys,
+			RunE:              func(_ *cobra.Command, args []string) error { return c.secretRemove(args[0]) },
+		},
+	)
+	return cmd
+}
+
+// oneName refuses a value as an argument. It repeats nothing: it may be a secret.
+func oneName(_ *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return errors.New("name a secret, as in ANTHROPIC_API_KEY")
+	case len(args) > 1 || strings.Contains(args[0], "="):
+		return errors.New("only a name is taken: a value given here would stand in the history of the shell and in the list of processes; leave it out to be asked for it, or pipe it in")
+	}
+	return secret.CheckName(args[0])
+}
+
+func completeKeys(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return keyNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// setResult is the --json output of secret set.
+type setResult struct {
+	Name     string       `json:"name"`
+	Place    secret.Place `json:"place"`
+	Path     string       `json:"path,omitempty"` // of the file
+	Warnings []string     `json:"warnings,omitempty"`
+}
+
+func (c *command) secretSet(ctx context.Context, name string) error {
+	value, err := c.secretValue(ctx, name)
+	if err != nil {
+		return err
+	}
+	kept, err := c.secrets().Set(name, value)
+	if err != nil {
+		return err
+	}
+	r := setResult{Name: name, Place: kept.Place, Warnings: setWarnings(name, kept, c.secrets().Path())}
+	where := "in the keychain"
+	if kept.Place == secret.InFile {
+		r.Path = c.secrets().Path()
+		where = "in " + r.Path
+	}
+	if strings.TrimSpace(c.Getenv(name)) != "" {
+		r.Warnings = append(r.Warnings, name+" is also set in the environment, which wins; to use the kept one: unset "+name)
+	}
+	for _, w := range r.Warnings {
+		c.warn("%s", w)
+	}
+	return c.result(r, name+" is "+where)
+}
+
+// setWarnings say what is not as good as it could be.
+func setWarnings(name string, kept secret.Kept, path string) []string {
+	var warnings []string
+	if kept.Place == secret.InFile {
+		mode := " (mode 0600)"
+		if runtime.GOOS == "windows" {
+			mode = ""
+		}
+		warnings = append(warnings, fmt.Sprintf("it is not encrypted: %s stands in plain text in %s, which only you may read%s, because %v", name, path, mode, kept.NotKeychain))
+	}
+	if kept.Leftover {
+		warnings = append(warnings, "an older value is still in the keychain; it is not used any more, and is deleted by the next `tendril secret set` or `rm` that can reach the keychain")
+	}
+	return warnings
+}
+
+// maxTyped is the longest line that every terminal hands on whole.
+const maxTyped = 1023
+
+// secretValue is what comes from stdin, without a last newline, or what is typed
+// on a terminal.
+func (c *command) secretValue(ctx context.Context, name string) (string, error) {
+	if in, ok := c.In.(*os.File); ok && c.InTTY {
+		return c.typedSecret(ctx, in, name)
+	}
+	data, err := c.readIn(ctx, secret.MaxValueBytes+2)
+	if err != nil {
+		return "", fmt.Errorf("the value cannot be read from stdin: %w", err)
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
+}
+
+// typedSecret asks for a value without showing it. However it ends, the terminal
+// shows again what is typed.
+func (c *command) typedSecret(ctx context.Context, in *os.File, name string) (string, error) {
+	fd := int(in.Fd())
+	before, err := term.GetState(fd)
+	if err != nil {
+		return "", fmt.Errorf("the terminal cannot hide what is typed: %w; pipe the value in", err)
+	}
+	fmt.Fprintf(c.Err, "value of %s (it is not shown): ", name)
+	data, err := cancellable(ctx, func() ([]byte, error) { return term.ReadPassword(fd) })
+	_ = term.Restore(fd, before) // nothing is left to try
+	fmt.Fprintln(c.Err)
+	switch {
+	case ctx.Err() != nil:
+		return "", &exitError{code: exitInterrupted, err: errors.New("interrupted; nothing is changed")}
+	case err != nil:
+		return "", usageError("no value was typed; nothing is changed")
+	case len(data) >= maxTyped:
+		return "", usageError("a terminal may cut a line of %d bytes or more; pipe the value in: tendril secret set %s < file", maxTyped, name)
+	}
+	return string(data), nil
+}
+
+func (c *command) secretList(ctx context.Context) error {
+	list, err := c.secrets().List(ctx, keyNames()...)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return writeJSON(c.Out, map[string]any{"secrets": list})
+	}
+	if len(list) == 0 {
+		c.print("no secrets yet; keep one: tendril secret set ANTHROPIC_API_KEY\n")
+		return nil
+	}
+	width := 0
+	for _, e := range list {
+		width = max(width, len(e.Name))
+	}
+	for _, e := range list {
+		c.print("%-*s  %s\n", width, e.Name, placesText(e))
+		if e.Problem != "" {
+			c.warn("%s: %s", e.Name, e.Problem)
+		}
+	}
+	return nil
+}
+
+// placesText is "environment, which wins over the keychain" and the like.
+func placesText(e secret.Entry) string {
+	if len(e.Places) == 0 {
+		return "missing"
+	}
+	text := string(e.Places[0])
+	for i, p := range e.Places[1:] {
+		text += []string{", which wins over the ", " and the "}[min(i, 1)] + string(p)
+	}
+	return text
+}
+
+func (c *command) secretRemove(name string) error {
+	inEnvironment := strings.TrimSpace(c.Getenv(name)) != ""
+	err := c.secrets().Remove(name)
+	switch {
+	case errors.Is(err, secret.ErrNotFound) && inEnvironment:
+		return fmt.Errorf("no secret %s is kept; it is set in the environment: unset %s", name, name)
+	case errors.Is(err, secret.ErrNotFound):
+		return fmt.Errorf("there is no secret %s; see what is there: tendril secret list", name)
+	case err != nil:
+		return err
+	}
+	if inEnvironment {
+		c.warn("%s is still set in the environment: unset %s", name, name)
+	}
+	return c.result(map[string]any{"name": name, "removed": true}, name+" is forgotten")
+}
