@@ -192,7 +192,7 @@ func (c *command) capabilityRun(ctx context.Context, a *app, args []string) erro
 			return usageError(`the arguments are not valid JSON: %s; for example: tendril capability run %s '{"n": 1}'`, clip(args[1], 100), args[0])
 		}
 	}
-	if err := a.ready(); err != nil {
+	if err := a.ready(ctx); err != nil {
 		return err
 	}
 	status := newStatusLine(c.Err, false)

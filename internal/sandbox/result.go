@@ -40,6 +40,7 @@ func (r *run) result(out *output, state *os.ProcessState, cause error) Result {
 		DroppedBytes: out.out.dropped + out.err.dropped,
 		Duration:     time.Since(r.begin),
 		Peaks:        r.peaks,
+		OSLayer:      r.layer,
 	}
 	if result.Outcome == OK {
 		result.Value = p.value

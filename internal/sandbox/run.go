@@ -41,6 +41,8 @@ type Runner struct {
 	// Self is the path of a binary whose main calls [jail.Main] first, such as
 	// our own. The operating system layer needs it; empty means to do without.
 	Self string
+	// RequireOS refuses to run without that layer.
+	RequireOS bool
 
 	host host
 }
@@ -139,6 +141,9 @@ func (r *run) start(ctx context.Context, runner *Runner, out *output, stop func(
 	state, layer, err := runner.inLayer(ctx, inside)
 	if r.layer = layer; layer.On {
 		return state, err
+	}
+	if runner.RequireOS {
+		return nil, fmt.Errorf("the operating system layer is required, and is not in force: %s", layer.Why)
 	}
 	cmd := exec.CommandContext(ctx, runner.Deno.Path, args...)
 	cmd.Dir = r.access.workspace

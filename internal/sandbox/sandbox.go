@@ -90,6 +90,7 @@ type Result struct {
 	DroppedBytes int64         `json:"dropped_bytes,omitempty"`
 	Duration     time.Duration `json:"duration_ns"`
 	Peaks        Peaks         `json:"peaks"`
+	OSLayer      OSLayer       `json:"os_layer"`
 }
 
 // Import is one module that a source names.
