@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -20,6 +21,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tendril-agent/tendril/internal/sandbox/jail"
 	"github.com/tendril-agent/tendril/internal/testkit"
 )
 
@@ -192,27 +194,90 @@ func readManifest(t *testing.T, file string, into any) {
 	}
 }
 
+// policies are the ways in which the corpus is run. Each layer is tried alone,
+// so that it holds when the other one fails, and both together.
+var policies = map[string]struct {
+	run  func(*testing.T, *fixture, Job) Result
+	skip func() map[string]string
+	// weak is set where what a program says of itself, and limits of Deno's own,
+	// do not count: with all of Deno's permissions it may do much that is no escape.
+	weak bool
+}{
+	"everything": {run: func(t *testing.T, f *fixture, job Job) Result { return mustRun(t, f.runner, job) }, skip: notYet},
+	"flags": {run: func(t *testing.T, f *fixture, job Job) Result {
+		return mustRun(t, &Runner{Deno: f.runner.Deno, Home: f.runner.Home}, job)
+	}, skip: notByFlags},
+	"os": {run: runWithAllPermissions, skip: notYet, weak: true},
+}
+
+// notByFlags adds what Deno's permissions alone cannot do.
+func notByFlags() map[string]string {
+	skip := notYet()
+	skip["env_sysinfo"] = "Deno tells the name of the machine"
+	skip["write_setuid"] = "Deno may set any mode"
+	return skip
+}
+
+// runWithAllPermissions turns Deno's permissions off: only the operating system
+// layer is left.
+func runWithAllPermissions(t *testing.T, f *fixture, job Job) Result {
+	t.Helper()
+	job.Limits = job.Limits.withDefaults()
+	access, err := newAccess(t.Context(), job, f.runner.Home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stage, err := newStage(f.runner.Home, job.Name, job.Source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stage.Close()
+	if layer := f.runner.Layer(t.Context()); !layer.On {
+		t.Skip("no operating system layer here: ", layer.Why)
+	}
+	r := run{job: job, access: access, stage: stage, nonce: newNonce(), begin: time.Now()}
+	ctx, stop := context.WithCancelCause(t.Context())
+	defer stop(nil)
+	defer time.AfterFunc(job.Limits.Timeout, func() { stop(errTimedOut) }).Stop()
+	out := newOutput(job.Limits.OutputBytes, frameMarker(r.nonce), stop, nil)
+	args := []string{"run", "--allow-all", "--no-prompt", "--quiet", "--no-config", "--node-modules-dir=none", "--no-lock", "--no-remote", "--no-npm",
+		"--v8-flags=--max-old-space-size=256", stage.bootstrap()}
+	spec := f.runner.spec(args, environment(stage), access.workspace, access.places(stage, job.Limits))
+	spec.Limits = job.Limits.kernel()
+	entered := func(p *jail.Process) func() {
+		ended := watch(p.Cmd.Process.Pid, job.Limits, access.write, stop)
+		return func() { r.peaks = ended() }
+	}
+	state, err := newCell(f.runner.Self).run(order{ctx: ctx, spec: spec, entered: entered}, r.input(), out.stdout(), out.stderr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.result(out, state, context.Cause(ctx))
+}
+
 func TestRunner_Attacks(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the programs attack a Unix system")
 	}
 	var attacks []attack
 	readManifest(t, "testdata/attacks/manifest.json", &attacks)
-	skip := notYet()
-	for _, a := range attacks {
-		t.Run(a.Name, func(t *testing.T) {
-			if reason := skip[a.Name]; reason != "" {
-				t.Skip(reason)
-			}
-			t.Parallel()
-			attackOnce(t, a)
-		})
+	for name, policy := range policies {
+		skip := policy.skip()
+		for _, a := range attacks {
+			t.Run(name+"/"+a.Name, func(t *testing.T) {
+				if reason := skip[a.Name]; reason != "" {
+					t.Skip(reason)
+				}
+				t.Parallel()
+				attackOnce(t, a, policy.run, policy.weak)
+			})
+		}
 	}
 }
 
 // attackOnce runs one program and judges by what the host sees, not by what
 // the program says.
-func attackOnce(t *testing.T, a attack) {
+func attackOnce(t *testing.T, a attack, run func(*testing.T, *fixture, Job) Result, weak bool) {
 	f := newFixture(t)
 	f.plant(t, a.Plant)
 	before := f.seal(t)
@@ -220,25 +285,25 @@ func attackOnce(t *testing.T, a attack) {
 		Name: a.Name, Source: f.source(t, "testdata/attacks/"+a.Name+".ts"), Args: json.RawMessage(a.Args),
 		Workspace: f.ws, Limits: Limits{Timeout: 6 * time.Second},
 	}
-	result := mustRun(t, f.runner, job)
+	result := run(t, f, job)
 	if a.Phases == "twice" {
-		result = mustRun(t, f.runner, job)
+		result = run(t, f, job)
 	}
 	all := result.Stdout + result.Stderr + result.Text + string(result.Value)
 	switch {
-	case !ranPattern.MatchString(all) && result.Stdout+result.Stderr == "" && !strings.HasSuffix(string(result.Outcome), "_limit"):
+	case !ranPattern.MatchString(all) && result.Stdout+result.Stderr == "" && result.Outcome != OK && !strings.HasSuffix(string(result.Outcome), "_limit"):
 		t.Error("it did not run")
 	case strings.Contains(all, secret), strings.Contains(all, "root:x:0:0"):
 		t.Error("it read a secret")
-	case slices.Contains(a.Checks, "marker") && escapedPattern.MatchString(result.Stdout):
+	case !weak && slices.Contains(a.Checks, "marker") && escapedPattern.MatchString(result.Stdout):
 		t.Error("it escaped")
 	case f.hits.Load() > 0:
 		t.Error("it reached the server on loopback")
 	case f.seal(t) != before:
 		t.Error("it changed the registry, the outside or the home")
-	case a.ExpectExit != nil && result.ExitCode != *a.ExpectExit:
+	case !weak && a.ExpectExit != nil && result.ExitCode != *a.ExpectExit:
 		t.Errorf("exit code %d, want %d", result.ExitCode, *a.ExpectExit)
-	case a.Limits.Quick && result.Outcome == TimedOut:
+	case !weak && a.Limits.Quick && result.Outcome == TimedOut:
 		t.Error("it had to be stopped")
 	case strings.ContainsFunc(all, unwanted):
 		t.Error("control characters in its output")
@@ -249,7 +314,7 @@ func attackOnce(t *testing.T, a attack) {
 }
 
 var (
-	ranPattern     = regexp.MustCompile(`Requires \w+ access|npm specifiers were requested|Unstable API`)
+	ranPattern     = regexp.MustCompile(`Requires \w+ access|npm specifiers were requested|remote specifier was requested|Module not found|Unstable API`)
 	escapedPattern = regexp.MustCompile(`(?m)^ESCAPED`)
 )
 

@@ -15,6 +15,11 @@ const noOutput = "(no output)"
 // mayRemain is said after a run that we ended.
 const mayRemain = "It was stopped where it was: effects that it already had, such as written files or sent requests, may remain."
 
+// tooLargeFile is the exit code of a process that the kernel ended for a file
+// that was too large (SIGXFSZ). In the operating system layer the write fails
+// instead, with an error that the code sees.
+const tooLargeFile = 128 + 25
+
 // printed is what a run wrote, sorted out.
 type printed struct {
 	started bool
@@ -135,6 +140,8 @@ func outcome(p printed, code int, signaled bool, cause error, exceeded bool) Out
 	switch {
 	case errors.As(cause, &limit) && code != 0:
 		return limit.outcome
+	case signaled && code == tooLargeFile:
+		return DiskLimit
 	case exceeded:
 		return OutputCapped
 	case errors.Is(cause, errTimedOut) && code != 0:
@@ -159,6 +166,8 @@ func (r *run) explain(result Result, p printed, cause error) string {
 		return limit.text + ". " + mayRemain
 	}
 	switch result.Outcome {
+	case DiskLimit:
+		return fmt.Sprintf("wrote a file of more than the limit of %d MB. %s", limits.FileMB, mayRemain)
 	case TimedOut:
 		return fmt.Sprintf("timed out after %s. %s", limits.Timeout, mayRemain)
 	case Cancelled:
