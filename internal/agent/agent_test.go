@@ -343,6 +343,9 @@ func TestRun_RetriesTemporaryFailuresVisiblyAndBounded(t *testing.T) {
 	}{
 		"then works":       {[]func(context.Context, func(Part) bool) error{fails(busy), fails(busy), text("ok")}, StopEndTurn, 3, time.Second},
 		"never works":      {[]func(context.Context, func(Part) bool) error{fails(busy)}, StopError, 1 + maxRetries, 7 * time.Second},
+		"cut, then works":  {[]func(context.Context, func(Part) bool) error{fails(&ModelError{Kind: ErrCut}), text("ok")}, StopEndTurn, 2, 0},
+		"made no sense":    {[]func(context.Context, func(Part) bool) error{fails(&ModelError{Kind: ErrMalformed})}, StopError, 1, 0},
+		"bad certificate":  {[]func(context.Context, func(Part) bool) error{fails(&ModelError{Kind: ErrCertificate})}, StopError, 1, 0},
 		"asks for 3 s":     {[]func(context.Context, func(Part) bool) error{fails(&ModelError{Kind: ErrRateLimit, RetryAfter: 3 * time.Second}), text("ok")}, StopEndTurn, 2, 3 * time.Second},
 		"asks for an hour": {[]func(context.Context, func(Part) bool) error{fails(&ModelError{Kind: ErrRateLimit, RetryAfter: time.Hour})}, StopError, 1, 0},
 		"not temporary":    {[]func(context.Context, func(Part) bool) error{fails(&ModelError{Kind: ErrCredentials})}, StopError, 1, 0},

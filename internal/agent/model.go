@@ -12,12 +12,12 @@ import (
 //
 // Stream sends req and yields the reply in parts. It ends after exactly one
 // Part with Finish set, or with one error as the last pair; a stream that ends
-// early in any other way is itself reported as an error of kind
-// [ErrMalformed]. Errors are *[ModelError], or the context's error when ctx
-// was cancelled. Text that arrived before an error has been yielded. Calls are
-// yielded whole, in the provider's order, after the provider said that the
-// reply is complete; the half call of a broken stream is never yielded. Stream
-// does not retry, and leaves no goroutine when it returns.
+// early in any other way is itself reported as an error of kind [ErrCut]. Errors
+// are *[ModelError], or the context's error when ctx was cancelled. Text that
+// arrived before an error has been yielded. Calls are yielded whole, in the
+// provider's order, after the provider said that the reply is complete; the half
+// call of a broken stream is never yielded. Stream does not retry, and leaves no
+// goroutine when it returns.
 type Model interface {
 	// Name is "provider/model".
 	Name() string
@@ -81,16 +81,21 @@ func (u Usage) Context() int64 { return u.Input + u.CacheRead + u.CacheWrite }
 // ErrorKind classifies what went wrong between us and a provider.
 type ErrorKind string
 
-// The kinds of [ModelError].
+// The kinds of [ModelError]. ErrCut is a reply that was lost or that stopped
+// before its end, ErrMalformed one that made no sense. ErrCertificate is a TLS
+// certificate that cannot be trusted, or a file of authorities that cannot be
+// used: trying again changes nothing.
 const (
 	ErrCredentials   ErrorKind = "credentials"
 	ErrUnreachable   ErrorKind = "unreachable"
+	ErrCertificate   ErrorKind = "certificate"
 	ErrModelNotFound ErrorKind = "model_not_found"
 	ErrNoTools       ErrorKind = "no_tool_support"
 	ErrRateLimit     ErrorKind = "rate_limit"
 	ErrOverloaded    ErrorKind = "overloaded"
 	ErrOverflow      ErrorKind = "context_overflow"
 	ErrRefused       ErrorKind = "content_refused"
+	ErrCut           ErrorKind = "reply_cut"
 	ErrMalformed     ErrorKind = "malformed_reply"
 	ErrRequest       ErrorKind = "bad_request"
 )
@@ -119,7 +124,7 @@ func (e *ModelError) Unwrap() error { return e.Err }
 // Temporary reports whether the same request may succeed later.
 func (e *ModelError) Temporary() bool {
 	switch e.Kind {
-	case ErrRateLimit, ErrOverloaded, ErrUnreachable:
+	case ErrRateLimit, ErrOverloaded, ErrUnreachable, ErrCut:
 		return true
 	}
 	return false

@@ -48,9 +48,6 @@ func notYet(cfg *config.Config) []string {
 			names = append(names, name)
 		}
 	}
-	for _, provider := range config.Providers() {
-		add(provider != config.Anthropic && cfg.Model.Blocks[provider].MaxTokens != 0, "model."+provider+".maxTokens")
-	}
 	add(cfg.Agent.Budget.Session != 0, "agent.budget.sessionUSD")
 	add(cfg.Agent.Budget.Day != 0, "agent.budget.dayUSD")
 	add(cfg.Sandbox.CAFile != "", "sandbox.caFile")

@@ -34,23 +34,23 @@ func (c *command) chooseModel(ctx context.Context, cfg *config.Config, flag stri
 
 // connect makes the adapter of a choice. Nothing is sent yet.
 func connect(cfg *config.Config, choice config.Choice, key string) agent.Model {
+	maxTokens := int64(cfg.Model.Blocks[choice.Provider].MaxTokens)
 	switch choice.Provider {
 	case config.Demo:
 		return demo.Model{}
 	case config.Anthropic:
-		return model.NewAnthropic(model.AnthropicOptions{
-			ModelID: choice.Model, APIKey: key, BaseURL: choice.BaseURL,
-			MaxTokens: int64(cfg.Model.Blocks[config.Anthropic].MaxTokens),
-		})
+		return model.NewAnthropic(model.AnthropicOptions{ModelID: choice.Model, APIKey: key, BaseURL: choice.BaseURL, MaxTokens: maxTokens})
 	case config.Bedrock:
-		return model.NewBedrock(model.BedrockOptions{ModelID: choice.Model, Region: choice.Region, Profile: choice.Profile, BaseURL: choice.BaseURL})
+		return model.NewBedrock(model.BedrockOptions{
+			ModelID: choice.Model, Region: choice.Region, Profile: choice.Profile, BaseURL: choice.BaseURL, MaxTokens: maxTokens,
+		})
 	case config.Ollama:
 		if strings.HasSuffix(choice.BaseURL, "/v1") { // which NewOllama adds by itself
-			return model.NewOllama(model.OllamaOptions{ModelID: choice.Model, Host: choice.BaseURL})
+			return model.NewOllama(model.OllamaOptions{ModelID: choice.Model, Host: choice.BaseURL, MaxTokens: maxTokens})
 		}
 	}
 	return model.NewOpenAI(model.OpenAIOptions{
-		ModelID: choice.Model, APIKey: key, BaseURL: choice.BaseURL,
+		ModelID: choice.Model, APIKey: key, BaseURL: choice.BaseURL, MaxTokens: maxTokens,
 		Provider: choice.Provider, KeyEnv: choice.KeyEnv, KeyHeader: choice.KeyHeader,
 	})
 }

@@ -1,11 +1,10 @@
-// Package model is the adapters for the providers: each turns agent's messages
-// into one wire format and its stream back into parts, and classifies failures.
 package model
 
 import (
 	"context"
 	"iter"
 	"net/http"
+	"time"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -28,6 +27,8 @@ type AnthropicOptions struct {
 	BaseURL string
 	// MaxTokens bounds one reply; 0 is 32000.
 	MaxTokens int64
+	// StallTimeout bounds silence in the middle of a reply; 0 is two minutes.
+	StallTimeout time.Duration
 	// HTTPClient replaces the client that this package makes. Redirects are
 	// refused with either.
 	HTTPClient *http.Client
@@ -53,6 +54,8 @@ func NewAnthropic(o AnthropicOptions) *Anthropic {
 	}
 	m := &Anthropic{maxTokens: o.MaxTokens, endpoint: endpoint{
 		provider:    "anthropic",
+		streamType:  sseStream,
+		stall:       o.StallTimeout,
 		model:       o.ModelID,
 		baseURL:     o.BaseURL,
 		credentials: "check ANTHROPIC_API_KEY",

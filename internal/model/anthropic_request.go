@@ -8,8 +8,10 @@ import (
 	"github.com/tendril-agent/tendril/internal/agent"
 )
 
-// params marks two ends of what the provider may cache: the instructions, and
-// the conversation so far.
+// params marks four ends of what the provider may cache, as many as it takes:
+// the tools, the instructions, the conversation so far, and the conversation as
+// the request before had it. The last one is for long steps: the provider looks
+// for what it cached only a few blocks before a mark.
 func (m *Anthropic) params(req agent.Request) anthropic.MessageNewParams {
 	params := anthropic.MessageNewParams{Model: m.model, MaxTokens: m.maxTokens}
 	if !isBlank(req.System) {
@@ -21,6 +23,9 @@ func (m *Anthropic) params(req agent.Request) anthropic.MessageNewParams {
 	params.Messages = anthropicMessages(conversation(req.Messages, m.Name(), false))
 	for _, t := range req.Tools {
 		params.Tools = append(params.Tools, anthropicTool(t))
+	}
+	if last := len(params.Tools) - 1; last >= 0 {
+		params.Tools[last].OfTool.CacheControl = anthropic.NewCacheControlEphemeralParam()
 	}
 	return params
 }
@@ -77,15 +82,20 @@ func anthropicResults(results []agent.Block) []anthropic.ContentBlockParamUnion 
 	return content
 }
 
-// markCache marks the last block, if that is one of a user.
+// markCache marks the ends of the last two messages of the user: one of a
+// request is the end of its conversation, so the other is what the request
+// before ended in.
 func markCache(messages []anthropic.MessageParam) {
-	if len(messages) == 0 {
-		return
+	marks := 2
+	for i := len(messages) - 1; i >= 0 && marks > 0; i-- {
+		if messages[i].Role == anthropic.MessageParamRoleUser {
+			markEnd(messages[i].Content)
+			marks--
+		}
 	}
-	content := messages[len(messages)-1].Content
-	if len(content) == 0 {
-		return
-	}
+}
+
+func markEnd(content []anthropic.ContentBlockParamUnion) {
 	switch last := content[len(content)-1]; {
 	case last.OfToolResult != nil:
 		last.OfToolResult.CacheControl = anthropic.NewCacheControlEphemeralParam()

@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,41 +11,33 @@ import (
 	"unicode/utf8"
 
 	"github.com/tendril-agent/tendril/internal/agent"
+	"github.com/tendril-agent/tendril/internal/testkit"
 )
 
-// assemble runs a stream through an assembler and checks what every outcome
-// must be.
-func assemble(t *testing.T, stream string, reply assembler) {
-	events := newSSEReader(strings.NewReader(stream))
-	for reply.progress() != replyClosed {
-		ev, err := events.next()
-		if err != nil {
-			break
-		}
-		parts, err := reply.add(ev)
-		for _, p := range parts {
-			if p.Call != nil || p.Finish != "" {
-				t.Fatalf("too early: %+v", p)
-			}
-			checkPart(t, p)
-		}
-		var failure *agent.ModelError
-		if err != nil {
-			if !errors.As(err, &failure) || failure.Kind == "" || !utf8.ValidString(err.Error()) || len(err.Error()) > 1000 {
-				t.Fatalf("%T %q", err, err)
-			}
-			return
-		}
-	}
-	if reply.progress() == replyOpen {
-		return
-	}
-	parts := reply.finish()
-	for i, p := range parts {
+// assemble plays a body to an assembler and checks what [agent.Model] promises
+// of every outcome.
+func assemble(t *testing.T, e *endpoint, body string, reply assembler) {
+	var parts []agent.Part
+	events := e.events(strings.NewReader(body))
+	_, err := e.read(events, reply, func(p agent.Part, _ error) bool {
 		checkPart(t, p)
-		if (p.Finish != "") != (i == len(parts)-1) {
-			t.Fatalf("finish at %d of %d", i, len(parts))
+		parts = append(parts, p)
+		return true
+	})
+	if err != nil {
+		err = e.cut(&http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {e.streamType}}}, events, err)
+		var failure *agent.ModelError
+		if !errors.As(err, &failure) || failure.Kind == "" || !utf8.ValidString(err.Error()) || len(err.Error()) > 1000 {
+			t.Fatalf("%T %q", err, err)
 		}
+	}
+	for i, p := range parts {
+		if (p.Finish != "") != (err == nil && i == len(parts)-1) || p.Call != nil && err != nil {
+			t.Fatalf("part %d of %d before %v: %+v", i, len(parts), err, p)
+		}
+	}
+	if err == nil && len(parts) == 0 {
+		t.Fatal("neither an end nor an error")
 	}
 }
 
@@ -84,9 +77,11 @@ func addStreams(f *testing.F, pattern string) {
 
 func FuzzOpenAIStream(f *testing.F) {
 	addStreams(f, "openai-*.sse")
+	f.Add("data: {\"choices\":[{\"delta\":{\"content\":[{\"type\":\"thinking\",\"thinking\":[{\"type\":\"text\",\"text\":\"\\ud83d\"}]},null,[]]}}]}\n\n")
 	f.Add("data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"arguments\":\"\\ud83d\"}},null]},\"finish_reason\":\"length\"}]}\n\n")
 	f.Fuzz(func(t *testing.T, stream string) {
-		assemble(t, stream, &openAIReply{endpoint: &endpoint{provider: "openai"}})
+		e := &endpoint{provider: "openai", streamType: sseStream}
+		assemble(t, e, stream, &openAIReply{endpoint: e})
 	})
 }
 
@@ -94,7 +89,38 @@ func FuzzAnthropicStream(f *testing.F) {
 	addStreams(f, "anthropic-*.sse")
 	f.Add("data: {\"type\":\"content_block_start\",\"index\":-1,\"content_block\":{\"type\":\"thinking\",\"thinking\":\"\\ud83d\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n")
 	f.Fuzz(func(t *testing.T, stream string) {
-		assemble(t, stream, newAnthropicReply(&endpoint{provider: "anthropic"}))
+		e := &endpoint{provider: "anthropic", streamType: sseStream}
+		assemble(t, e, stream, newAnthropicReply(e))
+	})
+}
+
+// FuzzBedrockBody feeds bytes as the whole body: damaged frames.
+func FuzzBedrockBody(f *testing.F) {
+	for _, turn := range []testkit.Turn{{Text: "ok", Reasoning: "hm"}, {Calls: []testkit.Call{{ID: "c", Name: "x", Args: `{"a":1}`}}}} {
+		f.Add(string(testkit.Bedrock(turn).Body))
+	}
+	f.Add(`{"message":"no"}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		e := &endpoint{provider: "bedrock", streamType: awsStream}
+		assemble(t, e, body, newBedrockReply(e))
+	})
+}
+
+// FuzzBedrockStream feeds sound frames with any payload: each line is the name
+// of an event, a space and its payload.
+func FuzzBedrockStream(f *testing.F) {
+	f.Add("messageStart {}\ncontentBlockStart {\"contentBlockIndex\":0,\"start\":{\"toolUse\":{\"toolUseId\":\"a\",\"name\":\"b\"}}}\n" +
+		"contentBlockDelta {\"contentBlockIndex\":0,\"delta\":{\"toolUse\":{\"input\":\"{\\\"a\\\":\\ud83d\"}}}\nmessageStop {\"stopReason\":\"max_tokens\"}\nmetadata {\"usage\":{\"inputTokens\":-1}}")
+	f.Add("contentBlockDelta {\"delta\":{\"text\":\"a\\ud83d\",\"reasoningContent\":{\"text\":\"b\",\"signature\":\"c\",\"redactedContent\":\"ZA==\"}}}\nmessageStop {\"stopReason\":\"malformed_tool_use\"}")
+	f.Add("throttlingException {\"message\":\"x\"}\nnew {}\nmessageStop null")
+	f.Fuzz(func(t *testing.T, lines string) {
+		var events [][2]string
+		for line := range strings.Lines(lines) {
+			name, payload, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+			events = append(events, [2]string{name[:min(len(name), 255)], payload})
+		}
+		e := &endpoint{provider: "bedrock", streamType: awsStream}
+		assemble(t, e, string(testkit.BedrockEvents(events...).Body), newBedrockReply(e))
 	})
 }
 

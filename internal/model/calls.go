@@ -16,10 +16,11 @@ const maxMalformed = 500
 
 // pendingCall is a tool call whose arguments are still arriving.
 type pendingCall struct {
-	id, name string
-	index    int64
-	indexed  bool
-	args     joinedString
+	id, name  string
+	signature string
+	index     int64
+	indexed   bool
+	args      joinedString
 }
 
 // finish is the call as it came. Blank, absent or null arguments mean an empty
@@ -27,7 +28,7 @@ type pendingCall struct {
 // one whole object is unwrapped once: tools take objects, so it can mean
 // nothing else. Everything else that is no object makes the call malformed.
 func (p *pendingCall) finish(cut bool) agent.Call {
-	call := agent.Call{ID: p.id, Name: p.name, Input: json.RawMessage("{}")}
+	call := agent.Call{ID: p.id, Name: p.name, Input: json.RawMessage("{}"), Signature: p.signature}
 	sent := p.args.text()
 	trimmed := strings.TrimSpace(sent)
 	if unwrapped, ok := unwrapString(trimmed); ok {

@@ -49,7 +49,7 @@ func TestCases(t *testing.T) {
 		{file: "openai-metadata-frames.sse", text: "hello", finish: agent.FinishStop},
 		{file: "openai-midstream-error.sse", text: "par", kind: agent.ErrOverloaded},
 		{file: "openai-midstream-error-vllm.sse", kind: agent.ErrOverloaded},
-		{file: "openai-cut-no-finish.sse", kind: agent.ErrMalformed},
+		{file: "openai-cut-no-finish.sse", kind: agent.ErrCut},
 		{file: "openai-final.sse", text: "done", finish: agent.FinishStop},
 		{file: "openai-usage-cached.sse", text: "ok", finish: agent.FinishStop},
 		{file: "openai-reasoning-content.sse", calls: []string{"c1 listCapabilities {}"}, finish: agent.FinishCalls},
@@ -61,11 +61,16 @@ func TestCases(t *testing.T) {
 		{file: "anthropic-no-input-delta.sse", calls: []string{"toolu_1 listCapabilities {}"}, finish: agent.FinishCalls},
 		{file: "anthropic-malformed-input.sse", calls: []string{"toolu_1 execute malformed"}, finish: agent.FinishCalls},
 		{file: "anthropic-nospace-crlf.sse", text: "hello", finish: agent.FinishStop},
-		{file: "anthropic-half-call.sse", text: "ok", kind: agent.ErrMalformed},
+		{file: "anthropic-half-call.sse", text: "ok", kind: agent.ErrCut},
 		{file: "anthropic-empty-text.sse", text: "  \n", calls: []string{"toolu_1 listCapabilities {}"}, finish: agent.FinishCalls},
 		{file: "anthropic-no-content.sse", finish: agent.FinishStop},
 		{file: "anthropic-three-calls.sse", calls: []string{"toolu_1 listCapabilities {}", `toolu_2 execute {"name":"sleep_long"}`, `toolu_3 execute {"name":"cap_a"}`}, finish: agent.FinishCalls},
 		{file: "anthropic-final.sse", text: "done", finish: agent.FinishStop},
+
+		{file: "zero-arg.bedrock.json", calls: []string{"tooluse_1 listCapabilities {}"}, finish: agent.FinishCalls},
+		{file: "throttled-midstream.bedrock.json", kind: agent.ErrRateLimit},
+		{file: "usage-cache.bedrock.json", text: "hi", finish: agent.FinishStop},
+		{file: "final.bedrock.json", text: "done", finish: agent.FinishStop},
 	}
 	for _, tt := range tests {
 		for _, split := range []string{"all", "bytes", "lines", "7"} {
@@ -87,6 +92,9 @@ func TestCases(t *testing.T) {
 func dialectOf(file string) dialect {
 	if strings.HasPrefix(file, "anthropic") {
 		return dialects[0]
+	}
+	if strings.Contains(file, ".bedrock.") {
+		return dialects[3]
 	}
 	return dialects[1]
 }
@@ -123,6 +131,7 @@ func TestCases_Braces(t *testing.T) {
 func TestCases_Usage(t *testing.T) {
 	tests := map[string]agent.Usage{
 		"anthropic-usage-cumulative.sse": {Input: 25, Output: 15, CacheRead: 1000, CacheWrite: 100},
+		"usage-cache.bedrock.json":       {Input: 25, Output: 15, CacheRead: 1000, CacheWrite: 100},
 		"openai-usage-cached.sse":        {Input: 600, Output: 50, CacheRead: 400},
 		"openai-final.sse":               {Input: 10, Output: 5},
 		"openai-loop.sse":                {},
@@ -255,6 +264,13 @@ func TestReasoning_GoesBack(t *testing.T) {
 	}{
 		{"signed", dialects[0], signed, `{"signature":"c2lnbmVk","thinking":"I should list.","type":"thinking"}`},
 		{"redacted", dialects[0], redacted, `{"data":"b3BhcXVl","type":"redacted_thinking"}`},
+		{"bedrock, signed", dialects[3], testkit.Bedrock(testkit.Turn{Reasoning: "I should list.", Calls: []testkit.Call{{ID: "c1", Name: "listCapabilities"}}}),
+			`{"reasoningContent":{"reasoningText":{"text":"I should list.","signature":"c2lnbmVk"}}}`},
+		{"bedrock, redacted", dialects[3], testkit.BedrockEvents(
+			[2]string{"contentBlockDelta", `{"contentBlockIndex":0,"delta":{"reasoningContent":{"redactedContent":"b3Bh"}}}`},
+			[2]string{"contentBlockDelta", `{"contentBlockIndex":0,"delta":{"reasoningContent":{"redactedContent":"cXVl"}}}`},
+			[2]string{"contentBlockStop", `{"contentBlockIndex":0}`}, said("x"), [2]string{"messageStop", `{"stopReason":"end_turn"}`}),
+			`{"reasoningContent":{"redactedContent":"b3BhcXVl"}}`},
 		{"reasoning_content", dialects[1], plain, `"reasoning_content":"I should list."`},
 		{"reasoning", dialects[1], other, `"reasoning":"I should list."`},
 	}
@@ -271,7 +287,7 @@ func TestReasoning_GoesBack(t *testing.T) {
 			if body := string(requests[1].Body); !strings.Contains(body, tt.want) {
 				t.Errorf("not sent back: %s", body)
 			}
-			if body := string(requests[2].Body); strings.Contains(body, "I should") || strings.Contains(body, "thinking") {
+			if body := string(requests[2].Body); strings.Contains(body, "I should") || strings.Contains(body, "thinking") || strings.Contains(body, "reasoningContent") {
 				t.Errorf("sent to another model: %s", body)
 			}
 			if broken := testkit.Lint(requests); len(broken) > 0 {

@@ -1,11 +1,13 @@
 package model_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +22,20 @@ import (
 
 const cases = "../../testdata/cases"
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain gives the AWS chain credentials and nothing else to find.
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE0123456789", "AWS_SECRET_ACCESS_KEY": secretKey, "AWS_SESSION_TOKEN": "",
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_PROFILE": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_BEARER_TOKEN_BEDROCK": "",
+		"AWS_CA_BUNDLE": "", "SSL_CERT_FILE": "", "NODE_EXTRA_CA_CERTS": "",
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // dialect is one adapter under the contract suite.
 type dialect struct {
@@ -30,18 +45,27 @@ type dialect struct {
 	// whole is the text after which a stream counts as complete.
 	whole string
 	path  string
+	// replace changes the first old in a reply.
+	replace func(body []byte, old, with string) []byte
+}
+
+func replaceText(body []byte, old, with string) []byte {
+	return bytes.Replace(body, []byte(old), []byte(with), 1)
 }
 
 var dialects = []dialect{
 	{"anthropic", func(url string, c *http.Client) agent.Model {
 		return model.NewAnthropic(model.AnthropicOptions{ModelID: "m", APIKey: secretKey, BaseURL: url, HTTPClient: c})
-	}, testkit.Anthropic, `{"type":"message_stop"}`, "/v1/messages"},
+	}, testkit.Anthropic, `{"type":"message_stop"}`, "/v1/messages", replaceText},
 	{"openai", func(url string, c *http.Client) agent.Model {
 		return model.NewOpenAI(model.OpenAIOptions{ModelID: "m", APIKey: secretKey, BaseURL: url + "/v1", HTTPClient: c})
-	}, testkit.OpenAI, `"finish_reason":"tool_calls"`, "/v1/chat/completions"},
+	}, testkit.OpenAI, `"finish_reason":"tool_calls"`, "/v1/chat/completions", replaceText},
 	{"ollama", func(url string, c *http.Client) agent.Model {
 		return model.NewOllama(model.OllamaOptions{ModelID: "m", Host: url + "/", HTTPClient: c})
-	}, testkit.OpenAI, `"finish_reason":"tool_calls"`, "/v1/chat/completions"},
+	}, testkit.OpenAI, `"finish_reason":"tool_calls"`, "/v1/chat/completions", replaceText},
+	{"bedrock", func(url string, c *http.Client) agent.Model {
+		return model.NewBedrock(model.BedrockOptions{ModelID: "m", Region: "us-east-1", BaseURL: url, HTTPClient: c})
+	}, testkit.Bedrock, `"stopReason":"tool_use"`, "/model/m/converse-stream", testkit.ReplaceInFrames},
 }
 
 const secretKey = "sk-canary-0123456789abcdefghij"
@@ -216,10 +240,11 @@ func TestStream_Cut(t *testing.T) {
 		if d.name == "ollama" {
 			t.Skip("the same code as openai's")
 		}
-		body := d.turn(turn).Body
+		full := d.turn(turn)
+		body := full.Body
 		whole := strings.Index(string(body), d.whole) + len(d.whole)
 		p := testkit.NewProviderFunc(t, func(r testkit.Request) testkit.Reply {
-			reply := testkit.Reply{Body: body[:r.N]}
+			reply := testkit.Reply{Body: body[:r.N], Headers: full.Headers}
 			if r.N%5 == 0 {
 				reply.End = "reset"
 			}
@@ -229,11 +254,11 @@ func TestStream_Cut(t *testing.T) {
 		for cut := range body {
 			o := run(t, t.Context(), m, ask)
 			switch {
-			case cut < whole-len(d.whole) && (o.kind() != agent.ErrMalformed || len(o.calls) > 0):
+			case cut < whole-len(d.whole) && (o.kind() != agent.ErrCut || len(o.calls) > 0):
 				t.Errorf("cut at %d of %d: %d calls, %v", cut, len(body), len(o.calls), o.err)
 			case o.err == nil && len(o.calls) != 2:
 				t.Errorf("cut at %d of %d: accepted with %d calls", cut, len(body), len(o.calls))
-			case o.err != nil && o.kind() != agent.ErrMalformed:
+			case o.err != nil && o.kind() != agent.ErrCut:
 				t.Errorf("cut at %d of %d: %v", cut, len(body), o.err)
 			}
 		}
@@ -242,6 +267,9 @@ func TestStream_Cut(t *testing.T) {
 
 func TestStream_KeepsTextBeforeAnError(t *testing.T) {
 	each(t, func(t *testing.T, d dialect) {
+		if d.name == "bedrock" {
+			return // see TestBedrock_Exceptions
+		}
 		body := string(d.turn(testkit.Turn{Text: "partial"}).Body)
 		at := strings.LastIndex(body, "ial") // the second half of the text
 		end := at + strings.Index(body[at:], "\n\n") + 2
@@ -276,6 +304,13 @@ func TestStream_Usage(t *testing.T) {
 		if o.usage != (agent.Usage{Input: 25, Output: 15, CacheRead: 1000}) {
 			t.Errorf("got %+v", o.usage)
 		}
+		if d.name == "openai" || d.name == "ollama" {
+			return // their caches are written for nothing
+		}
+		writes := testkit.Usage{Input: 25, Output: 15, CacheRead: 1000, CacheWrite: 100}
+		if o := play(t, d, d.turn(testkit.Turn{Text: "x", Usage: &writes})); o.usage != agent.Usage(writes) {
+			t.Errorf("got %+v", o.usage)
+		}
 	})
 }
 
@@ -283,11 +318,12 @@ func TestStream_Usage(t *testing.T) {
 func TestStream_Cancel(t *testing.T) {
 	each(t, func(t *testing.T, d dialect) {
 		body := d.turn(testkit.Turn{Text: "ok", Calls: []testkit.Call{{ID: "c1", Name: "x", Args: `{"a":1}`}}}).Body
+		toArguments, _, _ := bytes.Cut(body, []byte(`\"a`))
 		stages := map[string]testkit.Reply{
 			"before the answer": {Delay: time.Hour},
 			"after the headers": {End: "hang"},
 			"in an event":       {Body: body[:len(body)/4], End: "hang"},
-			"in the arguments":  {Body: body[:strings.Index(string(body), `\"a`)], End: "hang"},
+			"in the arguments":  {Body: toArguments, End: "hang"},
 		}
 		for stage, reply := range stages {
 			p := testkit.NewProvider(t, reply)
@@ -309,6 +345,75 @@ func TestStream_Cancel(t *testing.T) {
 		q := testkit.NewProvider(t, testkit.Reply{End: "hang"})
 		if o := run(t, ctx, d.open(q.URL, nil), ask); !errors.Is(o.err, context.DeadlineExceeded) {
 			t.Errorf("deadline: %v", o.err)
+		}
+	})
+}
+
+// TestStream_Stalls ends a reply that falls silent, and none that only waits.
+func TestStream_Stalls(t *testing.T) {
+	const stall = 400 * time.Millisecond // long enough for a busy machine
+	open := map[string]func(url string) agent.Model{
+		"anthropic": func(url string) agent.Model {
+			return model.NewAnthropic(model.AnthropicOptions{ModelID: "m", BaseURL: url, StallTimeout: stall})
+		},
+		"openai": func(url string) agent.Model {
+			return model.NewOpenAI(model.OpenAIOptions{ModelID: "m", BaseURL: url, StallTimeout: stall})
+		},
+		"ollama": func(url string) agent.Model {
+			return model.NewOllama(model.OllamaOptions{ModelID: "m", Host: url, StallTimeout: stall})
+		},
+		"bedrock": func(url string) agent.Model {
+			return model.NewBedrock(model.BedrockOptions{ModelID: "m", Region: "us-east-1", BaseURL: url, StallTimeout: stall})
+		},
+	}
+	each(t, func(t *testing.T, d dialect) {
+		t.Parallel()
+		whole := d.turn(testkit.Turn{Text: "ok", Calls: []testkit.Call{{ID: "c", Name: "x", Args: `{"a":1}`}}})
+		for _, end := range []int{0, len(whole.Body) / 2} {
+			reply := whole
+			reply.Body, reply.End = whole.Body[:end], "hang"
+			o := run(t, t.Context(), open[d.name](testkit.NewProvider(t, reply).URL), ask)
+			var failure *agent.ModelError
+			if !errors.As(o.err, &failure) || failure.Kind != agent.ErrCut || !failure.Temporary() || !strings.Contains(failure.Message, "stopped in the middle") {
+				t.Errorf("silent after %d bytes: %v", end, o.err)
+			}
+		}
+		slow := whole
+		slow.Split, slow.Gap = "200", stall/10
+		if o := run(t, t.Context(), open[d.name](testkit.NewProvider(t, slow).URL), ask); o.err != nil || len(o.calls) != 1 {
+			t.Errorf("slow: %v", o.err)
+		}
+		if d.name != "bedrock" { // which has no comments
+			pings := testkit.Reply{Body: append(bytes.Repeat([]byte(": ping\n\n"), 15), whole.Body...), Split: "9", Gap: stall / 10}
+			pings.Body = pings.Body[:9*15]
+			o := run(t, t.Context(), open[d.name](testkit.NewProvider(t, pings).URL), ask)
+			if o.kind() != agent.ErrCut || strings.Contains(o.err.Error(), "silent") {
+				t.Errorf("pings: %v", o.err)
+			}
+		}
+		finished := whole
+		finished.End = "hang"
+		if o := run(t, t.Context(), open[d.name](testkit.NewProvider(t, finished).URL), ask); o.err != nil || len(o.calls) != 1 {
+			t.Errorf("finished: %v", o.err)
+		}
+	})
+}
+
+// TestStream_WhatIsTemporary: a lost or cut reply may be asked for again, one
+// that made no sense may not.
+func TestStream_WhatIsTemporary(t *testing.T) {
+	each(t, func(t *testing.T, d dialect) {
+		whole := d.turn(testkit.Turn{Text: "ok"})
+		half, lost, silent, senseless := whole, whole, whole, whole
+		half.Body = whole.Body[:len(whole.Body)/2]
+		lost.Body, lost.End = half.Body, "reset"
+		silent.Body = nil
+		senseless.Body = d.replace(whole.Body, `"o"`, `"o`)
+		for name, reply := range map[string]testkit.Reply{"half": half, "lost": lost, "silent": silent, "senseless": senseless} {
+			var failure *agent.ModelError
+			if o := play(t, d, reply); !errors.As(o.err, &failure) || failure.Temporary() != (name != "senseless") {
+				t.Errorf("%s: %v", name, o.err)
+			}
 		}
 	})
 }
@@ -364,6 +469,7 @@ func TestStream_Finishes(t *testing.T) {
 		"openai":    {"length": agent.FinishMaxTokens, "content_filter": agent.FinishRefusal, "tool_calls": agent.FinishStop, "eos": agent.FinishStop},
 	}
 	words["ollama"] = words["openai"]
+	words["bedrock"] = map[string]agent.Finish{"max_tokens": agent.FinishMaxTokens, "model_context_window_exceeded": agent.FinishMaxTokens, "guardrail_intervened": agent.FinishRefusal, "content_filtered": agent.FinishRefusal, "stop_sequence": agent.FinishStop, "end_turn": agent.FinishStop, "tool_use": agent.FinishStop, "new_word": agent.FinishStop}
 	each(t, func(t *testing.T, d dialect) {
 		for word, want := range words[d.name] {
 			if o := play(t, d, d.turn(testkit.Turn{Text: "x", Finish: word})); o.err != nil || o.finish != want {
@@ -385,7 +491,7 @@ func TestStream_Finishes(t *testing.T) {
 // TestStream_TokenLimitCutsArguments never lets a cut call look like one
 // without arguments.
 func TestStream_TokenLimitCutsArguments(t *testing.T) {
-	limit := map[string]string{"anthropic": "max_tokens", "openai": "length", "ollama": "length"}
+	limit := map[string]string{"anthropic": "max_tokens", "openai": "length", "ollama": "length", "bedrock": "max_tokens"}
 	each(t, func(t *testing.T, d dialect) {
 		args := `{"definition":{"name":"x"}}`
 		for n := range args {
@@ -430,13 +536,13 @@ func TestStream_Arguments(t *testing.T) {
 // TestStream_Surrogates sends a pair cut in two, and halves without the other.
 func TestStream_Surrogates(t *testing.T) {
 	each(t, func(t *testing.T, d dialect) {
-		body := string(d.turn(testkit.Turn{Text: "AB", Calls: []testkit.Call{{ID: "c", Name: "x", Args: `{"s": "CCCCCCCC"}`}}}).Body)
-		swap := func(old, new string) { body = strings.Replace(body, old, new, 1) }
+		reply := d.turn(testkit.Turn{Text: "AB", Calls: []testkit.Call{{ID: "c", Name: "x", Args: `{"s": "CCCCCCCC"}`}}})
+		swap := func(old, with string) { reply.Body = d.replace(reply.Body, old, with) }
 		swap(`"A"`, `"a\ud83d"`)
 		swap(`"B"`, `"\ude00 \ud83d b"`)
 		swap(`{\"s\": \"C`, `{\"s\": \"\ud83d`)
 		swap(`"CCCCCCC\"`, `"\ude00 \ude00\"`)
-		o := play(t, d, testkit.Reply{Body: []byte(body)})
+		o := play(t, d, reply)
 		if o.err != nil || o.text != "a😀 \uFFFD b" {
 			t.Errorf("text %q, %v", o.text, o.err)
 		}
@@ -449,8 +555,9 @@ func TestStream_Surrogates(t *testing.T) {
 // TestStream_LoneSurrogateAtTheEnd comes out at last.
 func TestStream_LoneSurrogateAtTheEnd(t *testing.T) {
 	each(t, func(t *testing.T, d dialect) {
-		body := strings.Replace(string(d.turn(testkit.Turn{Text: "AB"}).Body), `"B"`, `"b\ud83d"`, 1)
-		if o := play(t, d, testkit.Reply{Body: []byte(body)}); o.text != "Ab\uFFFD" {
+		reply := d.turn(testkit.Turn{Text: "AB"})
+		reply.Body = d.replace(reply.Body, `"B"`, `"b\ud83d"`)
+		if o := play(t, d, reply); o.text != "Ab\uFFFD" {
 			t.Errorf("text %q, %v", o.text, o.err)
 		}
 	})
@@ -496,10 +603,11 @@ func TestRequest_GoesWhereItShould(t *testing.T) {
 			t.Fatal(o.err)
 		}
 		r := p.Requests()[0]
-		if r.Path != d.path || !strings.Contains(string(r.Body), `"stream":true`) || !strings.Contains(string(r.Body), `"model":"m"`) {
+		inBody := d.name == "bedrock" || strings.Contains(string(r.Body), `"stream":true`) && strings.Contains(string(r.Body), `"model":"m"`)
+		if r.Path != d.path || !inBody {
 			t.Errorf("%s %s", r.Path, r.Body)
 		}
-		key := map[string]string{"anthropic": r.Headers.Get("X-Api-Key"), "openai": strings.TrimPrefix(r.Headers.Get("Authorization"), "Bearer "), "ollama": secretKey + r.Headers.Get("Authorization")}[d.name]
+		key := map[string]string{"anthropic": r.Headers.Get("X-Api-Key"), "openai": strings.TrimPrefix(r.Headers.Get("Authorization"), "Bearer "), "ollama": secretKey + r.Headers.Get("Authorization"), "bedrock": signedBy(r.Headers)}[d.name]
 		if key != secretKey {
 			t.Errorf("key %q", key)
 		}
@@ -509,4 +617,12 @@ func TestRequest_GoesWhereItShould(t *testing.T) {
 			}
 		}
 	})
+}
+
+// signedBy is secretKey when a request is signed with AWS's scheme.
+func signedBy(h http.Header) string {
+	if strings.HasPrefix(h.Get("Authorization"), "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE0123456789/") && strings.Contains(h.Get("Authorization"), "/us-east-1/bedrock/") {
+		return secretKey
+	}
+	return h.Get("Authorization")
 }

@@ -49,12 +49,12 @@ func parseError(body []byte) (errorBody, bool) {
 		}
 	}
 	var e errorBody
-	for _, name := range []string{"message", "detail", "msg"} {
+	for _, name := range []string{"message", "Message", "detail", "msg"} {
 		if raw, ok := fields[name]; ok && e.message == "" {
 			e.message = textOf(raw)
 		}
 	}
-	e.types = strings.ToLower(strings.Join([]string{textOf(fields["type"]), textOf(fields["code"]), textOf(fields["status"])}, " "))
+	e.types = strings.ToLower(strings.Join([]string{textOf(fields["type"]), textOf(fields["code"]), textOf(fields["status"]), textOf(fields["__type"])}, " "))
 	for _, name := range []string{"code", "status"} {
 		var n int
 		if json.Unmarshal(fields[name], &n) == nil && n >= 400 && n < 600 {

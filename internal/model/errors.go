@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"strconv"
@@ -29,6 +30,10 @@ type endpoint struct {
 	credentials string // hint: which variable holds the key
 	notFound    string // hint: the model is not there
 	unreachable string // hint: nothing answers
+	// streamType is the media type of a reply.
+	streamType string
+	// stall is how long a reply may be silent; 0 is stallTime.
+	stall time.Duration
 	redactor
 }
 
@@ -50,7 +55,9 @@ func (e *endpoint) respond(resp *http.Response) *agent.ModelError {
 			"the server redirects to %s, which is not followed", e.clean(redirectHost(resp)))
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what came is enough
-	failure := e.classify(resp.StatusCode, readErrorBody(resp.Header.Get("Content-Type"), body))
+	said := readErrorBody(resp.Header.Get("Content-Type"), body)
+	said.types += " " + strings.ToLower(resp.Header.Get("X-Amzn-Errortype")) // AWS's place for it
+	failure := e.classify(resp.StatusCode, said)
 	failure.RetryAfter = retryAfter(resp.Header, time.Now())
 	return failure
 }
@@ -123,12 +130,23 @@ func say(hint string) func(*endpoint) string { return func(*endpoint) string { r
 
 func credentialsHint(e *endpoint) string { return e.credentials }
 func notFoundHint(e *endpoint) string    { return e.notFound }
+func accessHint(e *endpoint) string {
+	if e.streamType != awsStream {
+		return e.credentials
+	}
+	return "enable access to the model in the region, and allow bedrock:InvokeModelWithResponseStream"
+}
 
 // rules are tried in order.
 var rules = []rule{
 	{agent.ErrNoTools, "this model cannot use tools", []int{400, 404, 422, 500},
-		[]string{"does not support tool", "not support tool", "support tool use", "tools are not supported", "tool use is not supported", "tool calling is not supported", "does not support function"},
+		[]string{"does not support tool", "not support tool", "support tool use", "doesn't support tool", "tools are not supported", "tool use is not supported", "tool calling is not supported", "does not support function"},
 		say("choose a model that supports tool calling")},
+	{agent.ErrModelNotFound, "the model is only behind an inference profile", []int{400, 500},
+		[]string{"with on-demand throughput"}, say("use the id of its inference profile, such as us.anthropic.…, as the model")},
+	{agent.ErrCredentials, "access was denied", nil, []string{"accessdenied"}, accessHint},
+	{agent.ErrCredentials, "the credentials have expired", nil, []string{"expiredtoken", "security token included in the request is expired"}, say("log in again, or renew the credentials")},
+	{agent.ErrCredentials, "the credentials were refused", nil, []string{"unrecognizedclient", "invalidsignature", "invalidclienttoken", "missingauthentication"}, credentialsHint},
 	{agent.ErrCredentials, "the account cannot pay for the request", nil,
 		[]string{"insufficient_quota", "credit balance", "billing_error"},
 		say("check the plan and the credit of the account")},
@@ -137,18 +155,18 @@ var rules = []rule{
 	{agent.ErrCredentials, "the credentials were refused", nil,
 		[]string{"authentication_error", "permission_error", "invalid_api_key", "api key not valid"}, credentialsHint},
 	{agent.ErrRateLimit, "too many requests", []int{429}, nil, say("wait, or lower the rate of requests")},
-	{agent.ErrRateLimit, "too many requests", nil, []string{"rate_limit"}, say("wait, or lower the rate of requests")},
+	{agent.ErrRateLimit, "too many requests", nil, []string{"rate_limit", "throttlingexception"}, say("wait, or lower the rate of requests")},
 	{agent.ErrOverflow, "the conversation is longer than the model's context", []int{413}, nil, say("start a new session or shorten the input")},
 	{agent.ErrOverflow, "the conversation is longer than the model's context", []int{400, 422, 500},
-		[]string{"context_length", "context length", "context size", "context window", "context limit", "maximum context", "prompt is too long", "input is too long", "too many tokens", "request_too_large"},
+		[]string{"context_length", "context length", "context size", "context window", "context limit", "maximum context", "prompt is too long", "input is too long", "too many tokens", "too many input tokens", "request_too_large"},
 		say("start a new session or shorten the input")},
 	{agent.ErrRefused, "the request was refused because of its content", []int{400, 422},
 		[]string{"content_filter", "content_policy", "responsibleaipolicyviolation", "content management policy"}, say("rephrase the request")},
 	{agent.ErrRequest, "the server does not know the address", []int{404}, []string{"page not found", "invalid url", "unknown_url"}, say(baseURLHint)},
 	{agent.ErrModelNotFound, "the model was not found", []int{404}, nil, notFoundHint},
 	{agent.ErrModelNotFound, "the model was not found", []int{400, 422, 500},
-		[]string{"model_not_found", "not a valid model", "model not found", "not_found_error"}, notFoundHint},
-	{agent.ErrOverloaded, "the server is overloaded or failing", []int{408, 409, 500}, nil, say("try again later")},
+		[]string{"model_not_found", "not a valid model", "model not found", "not_found_error", "resourcenotfoundexception", "provided model identifier is invalid"}, notFoundHint},
+	{agent.ErrOverloaded, "the server is overloaded or failing", []int{408, 409, 424, 500}, nil, say("try again later")},
 	{agent.ErrOverloaded, "the server is overloaded or failing", nil, []string{"overloaded"}, say("try again later")},
 }
 
@@ -159,7 +177,7 @@ func (e *endpoint) inStream(data []byte) *agent.ModelError {
 	status := body.status
 	switch {
 	case status != 0:
-	case strings.Contains(body.types, "invalid_request"):
+	case strings.Contains(body.types, "invalid_request"), strings.Contains(body.types, "validationexception"):
 		status = http.StatusBadRequest
 	default:
 		status = http.StatusInternalServerError
@@ -171,14 +189,17 @@ func (e *endpoint) inStream(data []byte) *agent.ModelError {
 // and not wrapped, because a URL in it may hold a password.
 func (e *endpoint) unreachableError(err error) *agent.ModelError {
 	var certificate *tls.CertificateVerificationError
+	var authorities *authoritiesError
 	var timeout net.Error
 	text := e.clean(innermost(err).Error())
 	switch {
 	case errors.As(err, &certificate):
-		return e.errorf(agent.ErrUnreachable, "if the certificate is right, name its authority in SSL_CERT_FILE",
+		return e.errorf(agent.ErrCertificate, "if the certificate is right, name a file with its authority in SSL_CERT_FILE",
 			"the server's certificate was refused: %s", text)
 	case strings.Contains(err.Error(), "invalid header field value"):
 		return e.errorf(agent.ErrCredentials, e.credentials, "the key holds a line break or another character that cannot be sent")
+	case errors.As(err, &authorities):
+		return e.errorf(agent.ErrCertificate, "correct or unset "+authorities.variable, "%s", e.clean(authorities.Error()))
 	case strings.Contains(err.Error(), "invalid proxy address"):
 		return e.errorf(agent.ErrUnreachable, "check HTTPS_PROXY and HTTP_PROXY", "the proxy in the environment is no valid address")
 	case strings.Contains(err.Error(), "proxyconnect"):
@@ -192,8 +213,12 @@ func (e *endpoint) unreachableError(err error) *agent.ModelError {
 // innermost leaves out the wrappers that repeat the URL.
 func innermost(err error) error {
 	var operation *net.OpError
-	if errors.As(err, &operation) {
+	var file *fs.PathError
+	switch {
+	case errors.As(err, &operation):
 		return operation
+	case errors.As(err, &file):
+		return file
 	}
 	for {
 		next := errors.Unwrap(err)
@@ -204,7 +229,12 @@ func innermost(err error) error {
 	}
 }
 
-// broken describes a stream that ended too early or made no sense.
+// lost describes a stream that ended too early.
+func (e *endpoint) lost(format string, args ...any) *agent.ModelError {
+	return e.errorf(agent.ErrCut, "try again", format, args...)
+}
+
+// broken describes a stream that made no sense.
 func (e *endpoint) broken(format string, args ...any) *agent.ModelError {
 	return e.errorf(agent.ErrMalformed, "try again; if it happens always, "+baseURLHint, format, args...)
 }

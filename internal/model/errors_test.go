@@ -82,6 +82,7 @@ func TestErrors_Hints(t *testing.T) {
 		"anthropic": {401: "ANTHROPIC_API_KEY", 404: "base URL"},
 		"openai":    {401: "OPENAI_API_KEY", 404: "base URL"},
 		"ollama":    {404: "`ollama pull m`"},
+		"bedrock":   {401: "AWS_PROFILE", 404: "region"},
 	}
 	each(t, func(t *testing.T, d dialect) {
 		for status, want := range hints[d.name] {
@@ -112,12 +113,14 @@ func TestErrors_RetryAfter(t *testing.T) {
 	}
 	each(t, func(t *testing.T, d dialect) {
 		for _, tt := range tests {
-			reply := testkit.JSON(429, apiError("rate_limit_error", "", "slow"))
-			reply.Headers[tt.header] = tt.value
-			o := play(t, d, reply)
-			failure, _ := o.err.(*agent.ModelError)
-			if failure == nil || failure.RetryAfter < tt.low || failure.RetryAfter > tt.high {
-				t.Errorf("%s %q: %+v", tt.header, tt.value, failure)
+			for status, kind := range map[int]agent.ErrorKind{429: agent.ErrRateLimit, 529: agent.ErrOverloaded, 503: agent.ErrOverloaded} {
+				reply := testkit.JSON(status, apiError("", "", "slow"))
+				reply.Headers[tt.header] = tt.value
+				o := play(t, d, reply)
+				failure, _ := o.err.(*agent.ModelError)
+				if failure == nil || failure.Kind != kind || failure.RetryAfter < tt.low || failure.RetryAfter > tt.high {
+					t.Errorf("%d %s %q: %+v", status, tt.header, tt.value, failure)
+				}
 			}
 		}
 	})
@@ -210,7 +213,7 @@ func TestErrors_Unreachable(t *testing.T) {
 			}
 		}
 		for _, cut := range []testkit.Reply{{End: "reset", Delay: time.Millisecond}} {
-			if o := play(t, d, cut); o.kind() != agent.ErrMalformed && o.kind() != agent.ErrUnreachable {
+			if o := play(t, d, cut); o.kind() != agent.ErrCut && o.kind() != agent.ErrUnreachable {
 				t.Errorf("got %v", o.err)
 			}
 		}
@@ -224,7 +227,7 @@ func TestErrors_BadCertificate(t *testing.T) {
 	defer server.Close()
 	each(t, func(t *testing.T, d dialect) {
 		o := run(t, t.Context(), d.open(server.URL, nil), ask)
-		if o.kind() != agent.ErrUnreachable || !strings.Contains(o.err.Error(), "certificate") || !strings.Contains(o.err.Error(), "SSL_CERT_FILE") {
+		if o.kind() != agent.ErrCertificate || !strings.Contains(o.err.Error(), "certificate") || !strings.Contains(o.err.Error(), "SSL_CERT_FILE") {
 			t.Errorf("got %v", o.err)
 		}
 	})

@@ -22,11 +22,12 @@ type entry struct {
 	user    []string      // texts; nil in an assistant's entry
 	blocks  []agent.Block // text, reasoning and call, at least one text or call
 	results []agent.Block // one for each call, in call order
+	foreign bool          // another model wrote the blocks, or some of them
 }
 
 // conversation makes any history fit for the wire. Blank texts and stray
 // results go, each call gets exactly one result, names, ids and inputs become
-// legal, reasoning of models other than model goes. With keepIDs the ids of
+// legal, reasoning and signatures of models other than model go. With keepIDs the ids of
 // model's own calls are not changed beyond what uniqueness needs.
 func conversation(messages []agent.Message, model string, keepIDs bool) []entry {
 	c := converter{model: model, keepIDs: keepIDs, ids: map[string]bool{}}
@@ -70,7 +71,7 @@ func (c *converter) addUser(texts []string) {
 
 func (c *converter) assistant(m agent.Message, results map[string][]agent.Block) {
 	own := m.Model == c.model
-	var e entry
+	e := entry{foreign: !own}
 	speaks := false
 	for _, b := range m.Blocks {
 		switch {
@@ -99,6 +100,7 @@ func (c *converter) addAssistant(e entry) {
 	case last.user == nil && len(last.results) == 0:
 		last.blocks = append(last.blocks, e.blocks...)
 		last.results = e.results
+		last.foreign = last.foreign || e.foreign
 		return
 	}
 	c.entries = append(c.entries, e)
@@ -112,7 +114,10 @@ func (c *converter) last() *entry {
 }
 
 func (c *converter) call(call agent.Call, own bool) agent.Call {
-	return agent.Call{ID: c.id(call.ID, own), Name: legalName(call.Name), Input: wireInput(call.Input)}
+	if !own {
+		call.Signature = ""
+	}
+	return agent.Call{ID: c.id(call.ID, own), Name: legalName(call.Name), Input: wireInput(call.Input), Signature: call.Signature}
 }
 
 // id makes an id legal and unique. The same history gives the same ids, so a

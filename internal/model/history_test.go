@@ -9,20 +9,26 @@ import (
 	"github.com/tendril-agent/tendril/internal/testkit"
 )
 
-// bodies encodes req as each provider gets it.
+// bodies encodes req as each provider gets it; Bedrock as a model gets it that
+// it knows nothing of, and as one that it knows all of.
 func bodies(tb testing.TB, req agent.Request) []testkit.Request {
 	tb.Helper()
-	claude := NewAnthropic(AnthropicOptions{ModelID: "m"})
-	gpt := NewOpenAI(OpenAIOptions{ModelID: "m"})
-	first, err := json.Marshal(claude.params(req))
+	const converse = "/model/m/converse-stream"
+	return []testkit.Request{
+		encode(tb, "/v1/messages", NewAnthropic(AnthropicOptions{ModelID: "m"}).params(req)),
+		encode(tb, "/v1/chat/completions", NewOpenAI(OpenAIOptions{ModelID: "m"}).params(req)),
+		encode(tb, converse, NewBedrock(BedrockOptions{ModelID: "m"}).params(req)),
+		encode(tb, converse, NewBedrock(BedrockOptions{ModelID: "us.anthropic.claude-sonnet-4-5"}).params(req)),
+	}
+}
+
+func encode(tb testing.TB, path string, params any) testkit.Request {
+	tb.Helper()
+	body, err := json.Marshal(params)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	second, err := json.Marshal(gpt.params(req))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return []testkit.Request{{N: 0, Path: "/v1/messages", Body: first}, {N: 1, Path: "/v1/chat/completions", Body: second}}
+	return testkit.Request{Path: path, Body: body}
 }
 
 func user(text string) agent.Message {
@@ -45,44 +51,50 @@ func result(id, text string, isError bool) agent.Block {
 	return agent.Block{Type: agent.BlockResult, CallID: id, Text: text, IsError: isError}
 }
 
-// TestConversation_Wire holds histories and what both providers get of them.
+// TestConversation_Wire holds histories and what the providers get of them.
+// Cache marks are left out: see cache_test.go.
 func TestConversation_Wire(t *testing.T) {
 	tests := []struct {
-		name              string
-		messages          []agent.Message
-		anthropic, openAI string
+		name                       string
+		messages                   []agent.Message
+		anthropic, openAI, bedrock string
 	}{
 		{"results in call order, directly after the calls",
 			[]agent.Message{user("q"), assistant("x", call("a", "f", `{"n":1}`), call("b", "g", `{}`)), results(result("b", "two", true), result("a", "one", false)), user("and?")},
-			`[{"content":[{"text":"q","type":"text"}],"role":"user"},{"content":[{"id":"a","input":{"n":1},"name":"f","type":"tool_use"},{"id":"b","input":{},"name":"g","type":"tool_use"}],"role":"assistant"},{"content":[{"tool_use_id":"a","is_error":false,"content":[{"text":"one","type":"text"}],"type":"tool_result"},{"tool_use_id":"b","is_error":true,"content":[{"text":"two","type":"text"}],"type":"tool_result"},{"text":"and?","cache_control":{"type":"ephemeral"},"type":"text"}],"role":"user"}]`,
-			`[{"content":"q","role":"user"},{"tool_calls":[{"id":"a","function":{"arguments":"{\"n\":1}","name":"f"},"type":"function"},{"id":"b","function":{"arguments":"{}","name":"g"},"type":"function"}],"role":"assistant"},{"content":"one","tool_call_id":"a","role":"tool"},{"content":"two","tool_call_id":"b","role":"tool"},{"content":"and?","role":"user"}]`},
+			`[{"content":[{"text":"q","type":"text"}],"role":"user"},{"content":[{"id":"a","input":{"n":1},"name":"f","type":"tool_use"},{"id":"b","input":{},"name":"g","type":"tool_use"}],"role":"assistant"},{"content":[{"tool_use_id":"a","is_error":false,"content":[{"text":"one","type":"text"}],"type":"tool_result"},{"tool_use_id":"b","is_error":true,"content":[{"text":"two","type":"text"}],"type":"tool_result"},{"text":"and?","type":"text"}],"role":"user"}]`,
+			`[{"content":"q","role":"user"},{"tool_calls":[{"id":"a","function":{"arguments":"{\"n\":1}","name":"f"},"type":"function"},{"id":"b","function":{"arguments":"{}","name":"g"},"type":"function"}],"role":"assistant"},{"content":"one","tool_call_id":"a","role":"tool"},{"content":"two","tool_call_id":"b","role":"tool"},{"content":"and?","role":"user"}]`,
+			`[{"role":"user","content":[{"text":"q"}]},{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{"n":1}}},{"toolUse":{"toolUseId":"b","name":"g","input":{}}}]},{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"text":"one"}]}},{"toolResult":{"toolUseId":"b","content":[{"text":"two"}]}}]},{"role":"assistant","content":[{"text":"(results received)"}]},{"role":"user","content":[{"text":"and?"}]}]`},
 		{"missing, stray, double and blank results",
 			[]agent.Message{user("q"), assistant("x", call("a", "f", `{}`), call("b", "f", `{}`), call("c", "f", `{}`)), results(result("z", "stray", false), result("b", " \n", false), result("b", "again", false), result("c", "", true))},
-			`[{"content":[{"text":"q","type":"text"}],"role":"user"},{"content":[{"id":"a","input":{},"name":"f","type":"tool_use"},{"id":"b","input":{},"name":"f","type":"tool_use"},{"id":"c","input":{},"name":"f","type":"tool_use"}],"role":"assistant"},{"content":[{"tool_use_id":"a","is_error":true,"content":[{"text":"(no result: the call was interrupted)","type":"text"}],"type":"tool_result"},{"tool_use_id":"b","is_error":false,"content":[{"text":"(no output)","type":"text"}],"type":"tool_result"},{"tool_use_id":"c","is_error":true,"cache_control":{"type":"ephemeral"},"content":[{"text":"(failed without output)","type":"text"}],"type":"tool_result"}],"role":"user"}]`,
-			`[{"content":"q","role":"user"},{"tool_calls":[{"id":"a","function":{"arguments":"{}","name":"f"},"type":"function"},{"id":"b","function":{"arguments":"{}","name":"f"},"type":"function"},{"id":"c","function":{"arguments":"{}","name":"f"},"type":"function"}],"role":"assistant"},{"content":"(no result: the call was interrupted)","tool_call_id":"a","role":"tool"},{"content":"(no output)","tool_call_id":"b","role":"tool"},{"content":"(failed without output)","tool_call_id":"c","role":"tool"}]`},
+			`[{"content":[{"text":"q","type":"text"}],"role":"user"},{"content":[{"id":"a","input":{},"name":"f","type":"tool_use"},{"id":"b","input":{},"name":"f","type":"tool_use"},{"id":"c","input":{},"name":"f","type":"tool_use"}],"role":"assistant"},{"content":[{"tool_use_id":"a","is_error":true,"content":[{"text":"(no result: the call was interrupted)","type":"text"}],"type":"tool_result"},{"tool_use_id":"b","is_error":false,"content":[{"text":"(no output)","type":"text"}],"type":"tool_result"},{"tool_use_id":"c","is_error":true,"content":[{"text":"(failed without output)","type":"text"}],"type":"tool_result"}],"role":"user"}]`,
+			`[{"content":"q","role":"user"},{"tool_calls":[{"id":"a","function":{"arguments":"{}","name":"f"},"type":"function"},{"id":"b","function":{"arguments":"{}","name":"f"},"type":"function"},{"id":"c","function":{"arguments":"{}","name":"f"},"type":"function"}],"role":"assistant"},{"content":"(no result: the call was interrupted)","tool_call_id":"a","role":"tool"},{"content":"(no output)","tool_call_id":"b","role":"tool"},{"content":"(failed without output)","tool_call_id":"c","role":"tool"}]`,
+			`[{"role":"user","content":[{"text":"q"}]},{"role":"assistant","content":[{"toolUse":{"toolUseId":"a","name":"f","input":{}}},{"toolUse":{"toolUseId":"b","name":"f","input":{}}},{"toolUse":{"toolUseId":"c","name":"f","input":{}}}]},{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"text":"(no result: the call was interrupted)"}]}},{"toolResult":{"toolUseId":"b","content":[{"text":"(no output)"}]}},{"toolResult":{"toolUseId":"c","content":[{"text":"(failed without output)"}]}}]}]`},
 		{"blanks, empty replies and neighbours of one role",
 			[]agent.Message{user(" "), user("a"), assistant("x", agent.Text("\n")), user("b"), assistant("x", agent.Text("c")), assistant("x"), assistant("x", agent.Text("d"))},
-			`[{"content":[{"text":"a","type":"text"},{"text":"b","type":"text"}],"role":"user"},{"content":[{"text":"c","type":"text"},{"text":"d","cache_control":{"type":"ephemeral"},"type":"text"}],"role":"assistant"}]`,
-			`[{"content":"a\n\nb","role":"user"},{"content":"cd","role":"assistant"}]`},
+			`[{"content":[{"text":"a","type":"text"},{"text":"b","type":"text"}],"role":"user"},{"content":[{"text":"c","type":"text"},{"text":"d","type":"text"}],"role":"assistant"}]`,
+			`[{"content":"a\n\nb","role":"user"},{"content":"cd","role":"assistant"}]`,
+			`[{"role":"user","content":[{"text":"a"},{"text":"b"}]},{"role":"assistant","content":[{"text":"c"},{"text":"d"}]}]`},
 		{"a history that starts in the middle",
 			[]agent.Message{results(result("z", "stray", false)), assistant("x", agent.Text("a"))},
-			`[{"content":[{"text":"(continue)","type":"text"}],"role":"user"},{"content":[{"text":"a","cache_control":{"type":"ephemeral"},"type":"text"}],"role":"assistant"}]`,
-			`[{"content":"(continue)","role":"user"},{"content":"a","role":"assistant"}]`},
+			`[{"content":[{"text":"(continue)","type":"text"}],"role":"user"},{"content":[{"text":"a","type":"text"}],"role":"assistant"}]`,
+			`[{"content":"(continue)","role":"user"},{"content":"a","role":"assistant"}]`,
+			`[{"role":"user","content":[{"text":"(continue)"}]},{"role":"assistant","content":[{"text":"a"}]}]`},
 		{"names, ids, digits and hostile text",
 			[]agent.Message{user("a\x00\xff"), assistant("x", call("i:1", "a.b$", `{"n":9007199254740993,"f":1.10,"s":"\ud83d\u0000"}`), call("i.1", "", `[1]`), call("", strings.Repeat("x", 90), ``)), results(result("i:1", "r1", false), result("i.1", "r2", false), result("", "r3", false))},
-			`[{"content":[{"text":"a��","type":"text"}],"role":"user"},{"content":[{"id":"i_1","input":{"n":9007199254740993,"f":1.10,"s":"\ufffd\ufffd"},"name":"a_b_","type":"tool_use"},{"id":"call_1","input":{},"name":"unnamed","type":"tool_use"},{"id":"call_2","input":{},"name":"` + strings.Repeat("x", 64) + `","type":"tool_use"}],"role":"assistant"},{"content":[{"tool_use_id":"i_1","is_error":false,"content":[{"text":"r1","type":"text"}],"type":"tool_result"},{"tool_use_id":"call_1","is_error":false,"content":[{"text":"r2","type":"text"}],"type":"tool_result"},{"tool_use_id":"call_2","is_error":false,"cache_control":{"type":"ephemeral"},"content":[{"text":"r3","type":"text"}],"type":"tool_result"}],"role":"user"}]`,
-			`[{"content":"a��","role":"user"},{"tool_calls":[{"id":"i_1","function":{"arguments":"{\"n\":9007199254740993,\"f\":1.10,\"s\":\"\\ufffd\\ufffd\"}","name":"a_b_"},"type":"function"},{"id":"call_1","function":{"arguments":"{}","name":"unnamed"},"type":"function"},{"id":"call_2","function":{"arguments":"{}","name":"` + strings.Repeat("x", 64) + `"},"type":"function"}],"role":"assistant"},{"content":"r1","tool_call_id":"i_1","role":"tool"},{"content":"r2","tool_call_id":"call_1","role":"tool"},{"content":"r3","tool_call_id":"call_2","role":"tool"}]`},
+			`[{"content":[{"text":"a��","type":"text"}],"role":"user"},{"content":[{"id":"i_1","input":{"n":9007199254740993,"f":1.10,"s":"\ufffd\ufffd"},"name":"a_b_","type":"tool_use"},{"id":"call_1","input":{},"name":"unnamed","type":"tool_use"},{"id":"call_2","input":{},"name":"` + strings.Repeat("x", 64) + `","type":"tool_use"}],"role":"assistant"},{"content":[{"tool_use_id":"i_1","is_error":false,"content":[{"text":"r1","type":"text"}],"type":"tool_result"},{"tool_use_id":"call_1","is_error":false,"content":[{"text":"r2","type":"text"}],"type":"tool_result"},{"tool_use_id":"call_2","is_error":false,"content":[{"text":"r3","type":"text"}],"type":"tool_result"}],"role":"user"}]`,
+			`[{"content":"a��","role":"user"},{"tool_calls":[{"id":"i_1","function":{"arguments":"{\"n\":9007199254740993,\"f\":1.10,\"s\":\"\\ufffd\\ufffd\"}","name":"a_b_"},"type":"function"},{"id":"call_1","function":{"arguments":"{}","name":"unnamed"},"type":"function"},{"id":"call_2","function":{"arguments":"{}","name":"` + strings.Repeat("x", 64) + `"},"type":"function"}],"role":"assistant"},{"content":"r1","tool_call_id":"i_1","role":"tool"},{"content":"r2","tool_call_id":"call_1","role":"tool"},{"content":"r3","tool_call_id":"call_2","role":"tool"}]`,
+			`[{"role":"user","content":[{"text":"a��"}]},{"role":"assistant","content":[{"toolUse":{"toolUseId":"i_1","name":"a_b_","input":{"n":9007199254740993,"f":1.10,"s":"\ufffd\ufffd"}}},{"toolUse":{"toolUseId":"call_1","name":"unnamed","input":{}}},{"toolUse":{"toolUseId":"call_2","name":"` + strings.Repeat("x", 64) + `","input":{}}}]},{"role":"user","content":[{"toolResult":{"toolUseId":"i_1","content":[{"text":"r1"}]}},{"toolResult":{"toolUseId":"call_1","content":[{"text":"r2"}]}},{"toolResult":{"toolUseId":"call_2","content":[{"text":"r3"}]}}]}]`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			requests := bodies(t, agent.Request{Messages: tt.messages})
-			for i, want := range []string{tt.anthropic, tt.openAI} {
+			for i, want := range []string{tt.anthropic, tt.openAI, tt.bedrock} {
 				var body struct{ Messages json.RawMessage }
 				if err := json.Unmarshal(requests[i].Body, &body); err != nil {
 					t.Fatal(err)
 				}
-				if string(body.Messages) != want {
-					t.Errorf("got\n%s\nwant\n%s", body.Messages, want)
+				if got := strings.ReplaceAll(string(body.Messages), `"cache_control":{"type":"ephemeral"},`, ""); got != want {
+					t.Errorf("got\n%s\nwant\n%s", got, want)
 				}
 			}
 			if broken := testkit.Lint(requests); len(broken) > 0 {
@@ -151,9 +163,11 @@ func FuzzConversation(f *testing.F) {
 		g := generator{data: data, strings: []string{"", " \n", "a", "b", "a.b", "\x00", "\xff", "\u202e😀", text}}
 		requests := bodies(t, agent.Request{System: g.text(), Messages: g.messages(), Tools: []agent.ToolSpec{{Name: "f", Schema: json.RawMessage(text)}}})
 		if broken := testkit.Lint(requests); len(broken) > 0 {
-			t.Errorf("%v\n%s\n%s", broken, requests[0].Body, requests[1].Body)
+			t.Errorf("%v\n%s\n%s\n%s", broken, requests[0].Body, requests[1].Body, requests[3].Body)
 		}
-		alternates(t, requests[0].Body)
+		for _, i := range []int{0, 2, 3} {
+			alternates(t, requests[i].Body)
+		}
 	})
 }
 
@@ -188,7 +202,7 @@ func (g *generator) text() string { return g.strings[g.choose(len(g.strings))] }
 
 func (g *generator) messages() []agent.Message {
 	roles := []agent.Role{agent.RoleUser, agent.RoleAssistant, agent.RoleTool, "other"}
-	models := []string{"anthropic/m", "openai/m", "x/y", ""}
+	models := []string{"anthropic/m", "openai/m", "bedrock/m", "bedrock/us.anthropic.claude-sonnet-4-5", "x/y", ""}
 	var all []agent.Message
 	for len(g.data) > 0 && len(all) < 40 {
 		m := agent.Message{Role: roles[g.choose(len(roles))], Model: models[g.choose(len(models))]}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -18,17 +19,23 @@ const openAIBaseURL = "https://api.openai.com/v1"
 
 // OpenAIOptions configures [NewOpenAI].
 type OpenAIOptions struct {
-	ModelID string
+	// Provider stands in the model's name and in errors; "" is "openai".
+	// "gemini" and "openrouter" are treated as these servers want it.
+	Provider string
+	ModelID  string
 	// APIKey is sent as a bearer token; compatible servers may need none.
 	APIKey string
+	// KeyEnv names the variable of the key in hints; "" is OPENAI_API_KEY.
+	KeyEnv string
+	// KeyHeader is the header that carries the key alone, such as Azure's
+	// "api-key"; "" sends a bearer token.
+	KeyHeader string
 	// BaseURL is the address up to "/v1"; "" is OpenAI's own.
 	BaseURL string
-	// Provider is how errors name the server; "" is "openai".
-	Provider string
-	// KeyEnv is the variable with the key, for hints; "" is "OPENAI_API_KEY".
-	KeyEnv string
-	// KeyHeader is the header that carries the key; "" sends it as a bearer token.
-	KeyHeader string
+	// MaxTokens bounds one reply; 0 leaves it to the server.
+	MaxTokens int64
+	// StallTimeout bounds silence in the middle of a reply; 0 is two minutes.
+	StallTimeout time.Duration
 	// HTTPClient replaces the client that this package makes. Redirects are
 	// refused with either.
 	HTTPClient *http.Client
@@ -38,20 +45,25 @@ type OpenAIOptions struct {
 type OllamaOptions struct {
 	ModelID string
 	// Host is "http://localhost:11434" or the like.
-	Host       string
-	HTTPClient *http.Client
+	Host string
+	// MaxTokens bounds one reply; 0 leaves it to the server.
+	MaxTokens int64
+	// StallTimeout bounds silence in the middle of a reply; 0 is two minutes.
+	StallTimeout time.Duration
+	HTTPClient   *http.Client
 }
 
 // OpenAI is a model behind the Chat Completions API: OpenAI's own, Ollama's or
 // that of any compatible server. It is safe for concurrent use.
 type OpenAI struct {
 	endpoint
-	chat openai.ChatCompletionService
+	maxTokens int64
+	chat      openai.ChatCompletionService
 }
 
-// NewOpenAI returns a model of OpenAI or of a compatible server. Only options
-// count: OPENAI_BASE_URL, OPENAI_ORG_ID and the other variables of the SDK are
-// not read.
+// NewOpenAI returns a model of OpenAI or of a compatible server, such as those
+// of OpenRouter, Azure and Gemini. Only options count: OPENAI_BASE_URL,
+// OPENAI_ORG_ID and the other variables of the SDK are not read.
 func NewOpenAI(o OpenAIOptions) *OpenAI {
 	if o.BaseURL == "" {
 		o.BaseURL = openAIBaseURL
@@ -67,7 +79,7 @@ func NewOpenAI(o OpenAIOptions) *OpenAI {
 // NewOllama returns a model of an Ollama server.
 func NewOllama(o OllamaOptions) *OpenAI {
 	host := strings.TrimSuffix(strings.TrimRight(o.Host, "/"), "/v1")
-	return newOpenAI(OpenAIOptions{ModelID: o.ModelID, BaseURL: host + "/v1", HTTPClient: o.HTTPClient}, endpoint{
+	return newOpenAI(OpenAIOptions{ModelID: o.ModelID, BaseURL: host + "/v1", MaxTokens: o.MaxTokens, StallTimeout: o.StallTimeout, HTTPClient: o.HTTPClient}, endpoint{
 		provider:    "ollama",
 		credentials: "check what the server in front of Ollama wants",
 		notFound:    "run `ollama pull " + o.ModelID + "`",
@@ -77,8 +89,9 @@ func NewOllama(o OllamaOptions) *OpenAI {
 
 func newOpenAI(o OpenAIOptions, e endpoint) *OpenAI {
 	e.model, e.baseURL = o.ModelID, o.BaseURL
+	e.streamType, e.stall = sseStream, o.StallTimeout
 	e.redactor = newRedactor(o.APIKey, urlPassword(o.BaseURL))
-	m := &OpenAI{endpoint: e}
+	m := &OpenAI{endpoint: e, maxTokens: o.MaxTokens}
 	options := []option.RequestOption{
 		option.WithBaseURL(o.BaseURL),
 		option.WithHTTPClient(withoutRedirects(o.HTTPClient)),
@@ -96,7 +109,7 @@ func newOpenAI(o OpenAIOptions, e endpoint) *OpenAI {
 	return m
 }
 
-// Name is "openai/…" or "ollama/…".
+// Name is "openai/…", "ollama/…" or that of the given provider.
 func (m *OpenAI) Name() string { return m.provider + "/" + m.model }
 
 // Stream implements [agent.Model].

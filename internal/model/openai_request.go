@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/openai/openai-go/v3"
@@ -15,6 +16,7 @@ import (
 const (
 	reasoningContent = "reasoning_content"
 	reasoningPlain   = "reasoning"
+	reasoningParts   = "thinking" // parts of the content: never sent back
 )
 
 func (m *OpenAI) params(req agent.Request) openai.ChatCompletionNewParams {
@@ -22,16 +24,57 @@ func (m *OpenAI) params(req agent.Request) openai.ChatCompletionNewParams {
 		Model:         m.model,
 		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)},
 	}
+	m.limitReply(&params)
 	if !isBlank(req.System) {
 		params.Messages = append(params.Messages, openai.SystemMessage(wireText(req.System)))
 	}
 	for _, e := range conversation(req.Messages, m.Name(), true) {
+		if m.provider == gemini && e.foreign {
+			skipSignature(e.blocks)
+		}
 		params.Messages = append(params.Messages, openAIMessages(e)...)
 	}
 	for _, t := range req.Tools {
 		params.Tools = append(params.Tools, openAITool(t))
 	}
+	if m.provider == openRouter && strings.HasPrefix(m.model, "anthropic/") {
+		// The one model family there that caches only when asked to. At the top
+		// level this marks the end of the request.
+		params.SetExtraFields(map[string]any{"cache_control": map[string]string{"type": "ephemeral"}})
+	}
 	return params
+}
+
+// Providers whose servers want something special.
+const (
+	gemini     = "gemini"
+	openRouter = "openrouter"
+)
+
+// skipSignature signs the first call of a step that another model took: Gemini
+// refuses an unsigned one, and documents these words for a call that is not its
+// own.
+func skipSignature(blocks []agent.Block) {
+	for _, b := range blocks {
+		if b.Type == agent.BlockCall {
+			if b.Call.Signature == "" {
+				b.Call.Signature = `{"google":{"thought_signature":"skip_thought_signature_validator"}}`
+			}
+			return
+		}
+	}
+}
+
+// limitReply bounds the reply. OpenAI's newer models refuse the old name of that
+// parameter, and many compatible servers know no other.
+func (m *OpenAI) limitReply(params *openai.ChatCompletionNewParams) {
+	switch {
+	case m.maxTokens <= 0:
+	case m.baseURL == openAIBaseURL || m.provider == "azure":
+		params.MaxCompletionTokens = openai.Int(m.maxTokens)
+	default:
+		params.MaxTokens = openai.Int(m.maxTokens)
+	}
 }
 
 func openAIMessages(e entry) []openai.ChatCompletionMessageParamUnion {
@@ -74,14 +117,20 @@ func openAIAssistant(blocks []agent.Block) openai.ChatCompletionMessageParamUnio
 	return openai.ChatCompletionMessageParamUnion{OfAssistant: &message}
 }
 
+// openAICall sends a call back with the extra content that it came with, which
+// is its signature.
 func openAICall(call agent.Call) openai.ChatCompletionMessageToolCallUnionParam {
-	return openai.ChatCompletionMessageToolCallUnionParam{OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
+	param := &openai.ChatCompletionMessageFunctionToolCallParam{
 		ID: call.ID,
 		Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{
 			Name:      call.Name,
 			Arguments: string(call.Input),
 		},
-	}}
+	}
+	if isObject(call.Signature) {
+		param.SetExtraFields(map[string]any{"extra_content": wireInput(json.RawMessage(call.Signature))})
+	}
+	return openai.ChatCompletionMessageToolCallUnionParam{OfFunction: param}
 }
 
 func openAITool(t agent.ToolSpec) openai.ChatCompletionToolUnionParam {

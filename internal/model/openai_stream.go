@@ -48,6 +48,8 @@ type callDelta struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
 	} `json:"function"`
+	// Extra is Gemini's signature of the call.
+	Extra json.RawMessage `json:"extra_content"`
 }
 
 type openAIUsage struct {
@@ -97,7 +99,11 @@ func (r *openAIReply) delta(d delta) []agent.Part {
 	if d.ReasoningContent == nil || string(d.ReasoningContent) == "null" {
 		parts = append(parts, r.think(reasoningPlain, d.Reasoning)...)
 	}
-	for _, raw := range []json.RawMessage{d.Content, d.Refusal} {
+	said, thought := contentPieces(d.Content)
+	for _, raw := range thought {
+		parts = append(parts, r.think(reasoningParts, raw)...)
+	}
+	for _, raw := range append(said, d.Refusal) {
 		if isString(raw) {
 			r.text.add(raw)
 		}
@@ -111,6 +117,32 @@ func (r *openAIReply) delta(d delta) []agent.Part {
 		r.call(int64(position), c)
 	}
 	return parts
+}
+
+// contentPieces returns the strings of a content: one, or those of a list of
+// parts, which are text, or thinking that is itself a list of parts of text.
+func contentPieces(content json.RawMessage) (said, thought []json.RawMessage) {
+	if isString(content) {
+		return []json.RawMessage{content}, nil
+	}
+	var parts []struct {
+		Type     string          `json:"type"`
+		Text     json.RawMessage `json:"text"`
+		Thinking json.RawMessage `json:"thinking"`
+	}
+	if len(content) == 0 || content[0] != '[' || json.Unmarshal(content, &parts) != nil {
+		return nil, nil
+	}
+	for _, p := range parts {
+		switch p.Type {
+		case "text":
+			said = append(said, p.Text)
+		case "thinking":
+			inner, _ := contentPieces(p.Thinking)
+			thought = append(thought, inner...)
+		}
+	}
+	return said, thought
 }
 
 func isString(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '"' }
@@ -155,6 +187,9 @@ func (r *openAIReply) call(position int64, c callDelta) {
 	}
 	if c.Function.Name != "" {
 		p.name = c.Function.Name // servers repeat it: never appended
+	}
+	if isObject(string(c.Extra)) {
+		p.signature = string(c.Extra)
 	}
 	p.args.add(c.Function.Arguments)
 }

@@ -17,11 +17,22 @@ const (
 
 var errReplyTooLong = errors.New("the reply is longer than any real one")
 
-// event is one server-sent event. name is "" when the stream gave none; data
-// holds the data lines, joined by newlines.
+// event is one event of a stream. name is "" when the stream gave none; data
+// holds its data lines, joined by newlines, or its payload. open is set when the
+// stream ended inside of it.
 type event struct {
 	name string
 	data []byte
+	open bool
+}
+
+// eventReader splits the body of a reply into events.
+type eventReader interface {
+	// next returns the next event that has data, and [io.EOF] at a clean end.
+	// The data is valid until the next call.
+	next() (event, error)
+	// opening returns how the body began. ok is false once an event was found.
+	opening() (prefix []byte, ok bool)
 }
 
 // sseReader reads server-sent events as the HTML standard defines them: lines
@@ -45,8 +56,9 @@ func newSSEReader(r io.Reader) *sseReader {
 	return &sseReader{src: bufio.NewReader(r), maxEvent: maxEventBytes, maxTotal: maxReplyBytes}
 }
 
-// next returns the next event that has data, and [io.EOF] at a clean end. The
-// data is valid until the next call.
+func (r *sseReader) opening() ([]byte, bool) { return r.prefix, r.events == 0 }
+
+// next implements eventReader.
 func (r *sseReader) next() (event, error) {
 	var ev event
 	hasData := false
@@ -54,6 +66,7 @@ func (r *sseReader) next() (event, error) {
 		line, err := r.readLine()
 		if err != nil {
 			if err == io.EOF && hasData {
+				ev.open = true
 				return r.found(ev)
 			}
 			return event{}, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"mime"
 	"net/http"
 	"net/url"
 	"time"
@@ -38,20 +39,30 @@ type assembler interface {
 // stream sends a request and yields its reply by the contract of [agent.Model].
 func (e *endpoint) stream(ctx context.Context, send func(context.Context) (*http.Response, error), reply assembler) iter.Seq2[agent.Part, error] {
 	return func(yield func(agent.Part, error) bool) {
-		inner, cancel := context.WithCancel(ctx)
-		defer cancel()
+		inner, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
 		resp, err := e.open(inner, send)
 		if err != nil {
 			yield(agent.Part{}, orContextError(ctx, err))
 			return
 		}
 		defer resp.Body.Close()
-		if more, err := e.read(resp, reply, yield); err != nil {
-			yield(agent.Part{}, orContextError(ctx, err))
+		body := watch(resp.Body, e.silence(), cancel)
+		events := e.events(body)
+		if more, err := e.read(events, reply, yield); err != nil {
+			yield(agent.Part{}, orContextError(ctx, e.cut(resp, events, err)))
 		} else if more {
-			drain(resp.Body, cancel)
+			drain(resp.Body, func() { cancel(nil) })
 		}
 	}
+}
+
+// events reads the body as this endpoint's kind of stream.
+func (e *endpoint) events(body io.Reader) eventReader {
+	if e.streamType == awsStream {
+		return newAWSReader(body)
+	}
+	return newSSEReader(body)
 }
 
 // orContextError is ctx's error when ctx has ended, else err.
@@ -65,7 +76,7 @@ func orContextError(ctx context.Context, err error) error {
 // open sends the request and returns an answer that looks like a stream, or a
 // classified error.
 func (e *endpoint) open(ctx context.Context, send func(context.Context) (*http.Response, error)) (*http.Response, error) {
-	if u, err := url.Parse(e.baseURL); err != nil || u.Host == "" {
+	if u, err := url.Parse(e.baseURL); e.baseURL != "" && (err != nil || u.Host == "") {
 		return nil, e.errorf(agent.ErrRequest, "it looks like https://host/path", "the base URL is not valid")
 	}
 	resp, err := send(ctx)
@@ -81,21 +92,28 @@ func (e *endpoint) open(ctx context.Context, send func(context.Context) (*http.R
 	return resp, nil
 }
 
+// errIncomplete is an event that makes no sense because the stream ended in it.
+var errIncomplete = errors.New("the reply ended in an event")
+
 // read yields the parts of a reply. It returns false without an error when the
-// consumer wants no more.
-func (e *endpoint) read(resp *http.Response, reply assembler, yield func(agent.Part, error) bool) (bool, error) {
-	events := newSSEReader(resp.Body)
+// consumer wants no more. Errors are *[agent.ModelError], or what the reader
+// said.
+func (e *endpoint) read(events eventReader, reply assembler, yield func(agent.Part, error) bool) (bool, error) {
 	for reply.progress() != replyClosed {
 		ev, err := events.next()
 		if err != nil {
 			if reply.progress() == replyWhole {
 				break
 			}
-			return false, e.cut(resp, events, err)
+			return false, err
 		}
 		parts, err := reply.add(ev)
 		if !yieldAll(parts, yield) {
 			return false, nil
+		}
+		var failure *agent.ModelError
+		if errors.As(err, &failure) && failure.Kind == agent.ErrMalformed && ev.open {
+			return false, errIncomplete
 		}
 		if err != nil {
 			return false, err
@@ -113,31 +131,42 @@ func yieldAll(parts []agent.Part, yield func(agent.Part, error) bool) bool {
 	return true
 }
 
-// cut describes a reply that ended before it was whole. When it held no event
-// at all it may be an error or a web page under a status of success.
-func (e *endpoint) cut(resp *http.Response, events *sseReader, err error) error {
-	switch {
-	case errors.Is(err, errReplyTooLong):
+// cut describes why a reply ended before it was whole. When it held no event at
+// all it may be an error or a web page under a status of success.
+func (e *endpoint) cut(resp *http.Response, events eventReader, err error) error {
+	var failure *agent.ModelError
+	var silent *silentError
+	if errors.As(err, &failure) {
+		return failure
+	}
+	if errors.As(err, &silent) {
+		return e.lost("the server stopped in the middle of the reply: it was silent for %v", silent.after)
+	}
+	if errors.Is(err, errReplyTooLong) || errors.Is(err, errNoFrame) {
 		return e.broken("%v", err)
-	case err != io.EOF:
-		return e.broken("the connection broke before the reply was complete")
-	case events.events > 0:
-		return e.broken("the reply ended before it was complete")
 	}
+	if err != io.EOF && err != errIncomplete {
+		return e.lost("the connection broke before the reply was complete")
+	}
+	prefix, untouched := events.opening()
 	contentType := resp.Header.Get("Content-Type")
-	body := readErrorBody(contentType, events.prefix)
-	if body.page {
-		return e.page(resp.StatusCode)
+	if untouched && len(prefix) > 0 {
+		if body := readErrorBody(contentType, prefix); body.page {
+			return e.page(resp.StatusCode)
+		}
+		if _, ok := parseError(prefix); ok {
+			return e.inStream(prefix)
+		}
+		if media, _, _ := mime.ParseMediaType(contentType); media != e.streamType {
+			return e.broken("the server answered without a stream")
+		}
 	}
-	if _, ok := parseError(events.prefix); ok {
-		return e.inStream(events.prefix)
-	}
-	return e.broken("the server answered without a stream")
+	return e.lost("the reply ended before it was complete")
 }
 
 // drain reads the end of a finished reply, so that its connection can serve the
 // next request. It gives up soon: a server may keep a finished stream open.
-func drain(body io.Reader, cancel context.CancelFunc) {
+func drain(body io.Reader, cancel func()) {
 	timer := time.AfterFunc(drainTime, cancel)
 	defer timer.Stop()
 	_, _ = io.CopyN(io.Discard, body, maxErrorBody) // its outcome does not matter

@@ -166,8 +166,7 @@ func awsEventStream(list []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// awsMessage frames one message: lengths, headers and payload, each part with
-// its CRC.
+// awsMessage is one message of an AWS event stream.
 func awsMessage(kind, name string, payload []byte) []byte {
 	var headers bytes.Buffer
 	for _, h := range [][2]string{{":" + kind + "-type", name}, {":content-type", "application/json"}, {":message-type", kind}} {
@@ -177,9 +176,15 @@ func awsMessage(kind, name string, payload []byte) []byte {
 		headers.Write(binary.BigEndian.AppendUint16(nil, uint16(len(h[1]))))
 		headers.WriteString(h[1])
 	}
-	msg := binary.BigEndian.AppendUint32(nil, uint32(16+headers.Len()+len(payload)))
-	msg = binary.BigEndian.AppendUint32(msg, uint32(headers.Len()))
+	return awsFrame(headers.Bytes(), payload)
+}
+
+// awsFrame frames one message: lengths, headers and payload, each part with its
+// CRC.
+func awsFrame(headers, payload []byte) []byte {
+	msg := binary.BigEndian.AppendUint32(nil, uint32(16+len(headers)+len(payload)))
+	msg = binary.BigEndian.AppendUint32(msg, uint32(len(headers)))
 	msg = binary.BigEndian.AppendUint32(msg, crc32.ChecksumIEEE(msg))
-	msg = append(append(msg, headers.Bytes()...), payload...)
+	msg = append(append(msg, headers...), payload...)
 	return binary.BigEndian.AppendUint32(msg, crc32.ChecksumIEEE(msg))
 }
