@@ -81,8 +81,8 @@ func (u Usage) Context() int64 { return u.Input + u.CacheRead + u.CacheWrite }
 // ErrorKind classifies what went wrong between us and a provider.
 type ErrorKind string
 
-// The kinds of [ModelError]. ErrCut is a reply that was lost or that stopped
-// before its end, ErrMalformed one that made no sense. ErrCertificate is a TLS
+// The kinds of [ModelError]. ErrCut is a reply that was lost on its way,
+// ErrMalformed one that made no sense or that the server ended before its end. ErrCertificate is a TLS
 // certificate that cannot be trusted, or a file of authorities that cannot be
 // used: trying again changes nothing.
 const (

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -131,6 +132,7 @@ func (e *endpoint) accountError(err error, profile string) *agent.ModelError {
 	}
 	var noProfile config.SharedConfigProfileNotExistError
 	var file *fs.PathError
+	var operation *net.OpError
 	detail := e.clean(innermost(err).Error())
 	text := strings.ToLower(err.Error())
 	says := func(words ...string) bool {
@@ -150,10 +152,12 @@ func (e *endpoint) accountError(err error, profile string) *agent.ModelError {
 		return e.errorf(agent.ErrCertificate, "correct or unset AWS_CA_BUNDLE", "the file of certificates in the AWS configuration cannot be used: %s", detail)
 	case says("reauthenticate", "load login token"):
 		return e.errorf(agent.ErrCredentials, "run `aws login"+flag+"`", "the AWS login%s has expired", name)
-	case says("sso session has expired", "sso token", "ssooidc", "getrolecredentials"):
-		return e.errorf(agent.ErrCredentials, "run `aws sso login"+flag+"`", "the AWS SSO login%s has expired or is missing", name)
 	case says("imds"): // the last place to look
 		return e.errorf(agent.ErrCredentials, e.credentials, "no AWS credentials were found%s", name)
+	case errors.As(err, &operation):
+		return e.unreachableError(err)
+	case says("sso session has expired", "sso token", "unauthorizedexception"):
+		return e.errorf(agent.ErrCredentials, "run `aws sso login"+flag+"`", "the AWS SSO login%s has expired or is missing", name)
 	case errors.Is(err, context.DeadlineExceeded):
 		return e.errorf(agent.ErrCredentials, e.credentials, "the AWS credentials%s did not come in time", name)
 	}

@@ -29,6 +29,7 @@ type awsReader struct {
 	decoder *eventstream.Decoder
 	payload []byte
 	events  int
+	whole   int // bytes of the frames so far
 }
 
 func newAWSReader(r io.Reader) *awsReader {
@@ -58,6 +59,7 @@ func (r *awsReader) next() (event, error) {
 		}
 		r.payload = message.Payload
 		r.events++
+		r.whole = r.src.total
 		if ev, ok := awsEvent(message); ok {
 			return ev, nil
 		}
@@ -67,6 +69,9 @@ func (r *awsReader) next() (event, error) {
 // failure tells the end of the body and what the body's reader said apart from
 // frames that make no sense.
 func (r *awsReader) failure() error {
+	if r.src.err == io.EOF && r.events > 0 && r.src.total > r.whole {
+		return errIncomplete
+	}
 	if r.src.err != nil {
 		return r.src.err
 	}

@@ -161,6 +161,9 @@ func (e *endpoint) cut(resp *http.Response, events eventReader, err error) error
 			return e.broken("the server answered without a stream")
 		}
 	}
+	if err == io.EOF && !untouched { // the server itself ended it, as if that were all: asking again may cost as much again
+		return e.broken("the reply ended before it was complete")
+	}
 	return e.lost("the reply ended before it was complete")
 }
 
