@@ -220,7 +220,11 @@ func (r *Registry) allow(ctx context.Context, q Question) (waiting []string, err
 	if err := r.opts.Policy.check(q.Net); err != nil {
 		return nil, err
 	}
-	if r.opts.Policy.Network != NetworkAsk {
+	revoked, err := r.isRevoked(ctx, q.Name)
+	if err != nil {
+		return nil, err
+	}
+	if r.opts.Policy.Network != NetworkAsk && !revoked {
 		return nil, nil
 	}
 	approved, err := r.approved(ctx, q.Name)

@@ -22,7 +22,7 @@ func (c *command) capabilityCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "capability",
 		Aliases: []string{"cap"},
-		Short:   "See, run, accept and approve capabilities",
+		Short:   "See, run, accept and approve capabilities, and what they may do",
 		Long: `See and run what is kept in the workspace, accept your own edits, and allow what a capability asks for.
 
 Exit codes: 0 done, 1 failed or no such capability, 2 usage, 3 settings, 5 sandbox or Deno missing,
@@ -67,10 +67,11 @@ access to all capabilities in the format of the original Tendril, which declare 
 	}
 	approve.Flags().String("workspace", "", "`=folder` of the registry; without a name: approve the whole workspace")
 	approve.Flags().Lookup("workspace").NoOptDefVal = configuredWorkspace
-	for _, named := range []*cobra.Command{show, run, accept, approve} {
+	permissions := c.permissionsCommand(with)
+	for _, named := range []*cobra.Command{show, run, accept, approve, permissions} {
 		named.ValidArgsFunction = c.completeNames(&workspace)
 	}
-	cmd.AddCommand(list, show, run, accept, approve)
+	cmd.AddCommand(list, show, run, accept, approve, permissions)
 	return cmd
 }
 
