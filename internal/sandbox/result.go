@@ -46,6 +46,7 @@ func (r *run) result(out *output, state *os.ProcessState, cause error) Result {
 		Duration:     time.Since(r.begin),
 		Peaks:        r.peaks,
 		OSLayer:      r.layer,
+		Flags:        r.flags,
 	}
 	if result.Outcome == OK {
 		result.Value = p.value

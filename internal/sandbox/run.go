@@ -99,6 +99,7 @@ type run struct {
 	begin  time.Time
 	layer  OSLayer
 	peaks  Peaks
+	flags  []string // kept when they are to be explained
 }
 
 func (r *run) do(ctx context.Context, runner *Runner) (Result, error) {
@@ -128,6 +129,9 @@ func (r *run) do(ctx context.Context, runner *Runner) (Result, error) {
 // for its end. The state is nil when it did not start.
 func (r *run) start(ctx context.Context, runner *Runner, out *output, stop func(error)) (*os.ProcessState, error) {
 	args := r.access.flags(r.stage, r.job.Limits.HeapMB)
+	if r.job.Explain {
+		r.flags = args
+	}
 	watched := func(pid int) (ended func()) {
 		finish := watch(pid, r.job.Limits, r.access.write, stop)
 		return func() { r.peaks = finish() }

@@ -49,6 +49,8 @@ type Job struct {
 	// Output, if set, gets each line as it is printed, cleaned like the result.
 	// It is called from one goroutine at a time, and not after Run returned.
 	Output func(stream, line string)
+	// Explain adds [Result.Flags].
+	Explain bool
 }
 
 // Outcome says how a run ended.
@@ -91,6 +93,8 @@ type Result struct {
 	Duration     time.Duration `json:"duration_ns"`
 	Peaks        Peaks         `json:"peaks"`
 	OSLayer      OSLayer       `json:"os_layer"`
+	// Flags are those that Deno was started with, if the job asked for them.
+	Flags []string `json:"flags,omitempty"`
 }
 
 // Import is one module that a source names.
