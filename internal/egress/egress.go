@@ -166,9 +166,10 @@ func (p *Proxy) serve(ctx context.Context, conn net.Conn) {
 	active := new(atomic.Int64)
 	client := newLink(conn, p.opt.IdleTimeout, active, nil)
 	s := &session{proxy: p, client: client, in: bufio.NewReader(client)}
-	defer s.drop()
 	for s.next(ctx) {
 	}
+	s.drop()
+	client.linger()
 }
 
 // Bytes returns how many bytes went to servers and came from them so far.

@@ -43,15 +43,15 @@ func (s *session) forward(ctx context.Context, e *entry, r *request) bool {
 		again := false
 		switch {
 		case err != nil:
-			sending.stop()
-			again = s.unanswered(e, r, sending, err)
+			whole := sending.stop()
+			again = s.unanswered(e, r, sending, whole, err)
 		case answer.StatusCode == http.StatusSwitchingProtocols:
 			sending.stop()
 			s.switchProtocols(e, up, answer)
 		default:
 			err = s.deliver(e, r, answer, up)
-			sending.stop()
-			again = err == nil && sending.sent.Load() && !r.close && !answer.untilEnd(r)
+			whole := sending.stop()
+			again = err == nil && whole && !r.close && !answer.untilEnd(r)
 		}
 		e.change(func(d *Decision) { d.BytesUp, d.BytesDown = up.own.up.Load(), up.own.down.Load() })
 		if again && err == nil && !answer.Close {
@@ -59,20 +59,17 @@ func (s *session) forward(ctx context.Context, e *entry, r *request) bool {
 			return true
 		}
 		up.drop()
-		if !again {
-			s.client.linger()
-		}
 		return again
 	}
 }
 
 // unanswered tells the client that the server gave no answer that can be read.
-func (s *session) unanswered(e *entry, r *request, sending *sending, err error) bool {
+func (s *session) unanswered(e *entry, r *request, sending *sending, whole bool, err error) bool {
 	if sending.left.Load() {
 		e.change(func(d *Decision) { d.Reason = "the capability broke the request off" })
 		return false
 	}
-	r.close = r.close || !sending.sent.Load()
+	r.close = r.close || !whole
 	what := "closed the connection without an answer"
 	var known *refusal
 	switch {
@@ -90,25 +87,25 @@ func (s *session) unanswered(e *entry, r *request, sending *sending, err error) 
 type sending struct {
 	session *session
 	up      *upstream
+	written chan struct{} // closed when no more of the request is sent
 	done    chan struct{}
-	sent    atomic.Bool // all of it
+	whole   atomic.Bool // all of it was sent
 	left    atomic.Bool // the client went away or sent nonsense
 }
 
 // send writes a request while the answer is awaited, and notices a client that
 // goes away: then the connection to the server is closed.
 func (s *session) send(up *upstream, r *request) *sending {
-	sending := &sending{session: s, up: up, done: make(chan struct{})}
+	sending := &sending{session: s, up: up, written: make(chan struct{}), done: make(chan struct{})}
 	go func() {
 		defer close(sending.done)
 		readErr, writeErr := s.write(up, r)
-		if writeErr != nil { // the answer may be there all the same
-			return
-		}
-		if readErr == nil {
-			sending.sent.Store(true)
+		sending.whole.Store(readErr == nil && writeErr == nil)
+		close(sending.written)
+		if readErr == nil && writeErr == nil {
 			_, readErr = s.in.Peek(1)
 		}
+		// After an error of writing the answer may be there all the same.
 		if readErr != nil && !errors.Is(readErr, os.ErrDeadlineExceeded) {
 			sending.left.Store(true)
 			up.Close()
@@ -117,14 +114,23 @@ func (s *session) send(up *upstream, r *request) *sending {
 	return sending
 }
 
-// stop ends the sending, finished or not. The client can be read again then.
-func (s *sending) stop() {
-	s.session.client.bound(time.Unix(1, 0))
-	if !s.sent.Load() {
+// stop ends the sending and says whether all was sent. A server may answer
+// before it read all; what is still on its way then gets a moment. The client
+// can be read again afterwards.
+func (s *sending) stop() (whole bool) {
+	moment := time.NewTimer(50 * time.Millisecond)
+	defer moment.Stop()
+	select {
+	case <-s.written:
+	case <-moment.C:
+	}
+	if whole = s.whole.Load(); !whole {
 		s.up.Close()
 	}
+	s.session.client.bound(time.Unix(1, 0))
 	<-s.done
 	s.session.client.bound(time.Time{})
+	return whole
 }
 
 // write sends head and body.

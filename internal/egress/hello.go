@@ -19,9 +19,10 @@ const (
 )
 
 var (
-	errNotTLS    = errors.New("what it sent is not TLS")
-	errHello     = errors.New("its TLS ClientHello is malformed")
-	errHelloSize = errors.New("its TLS ClientHello is longer than 64 KiB")
+	errNotTLS       = errors.New("what it sent is not TLS")
+	errOtherMessage = errors.New("its TLS does not begin with a ClientHello")
+	errHello        = errors.New("its TLS ClientHello is malformed")
+	errHelloSize    = errors.New("its TLS ClientHello is longer than 64 KiB")
 )
 
 // hello is what a ClientHello says about whom it is for.
@@ -32,7 +33,8 @@ type hello struct {
 }
 
 // readHello reads the records of exactly one ClientHello, however they are cut.
-// It returns their bytes to be passed on, and the message.
+// It returns their bytes to be passed on, and the message. With errOtherMessage
+// the bytes are those of the records that were read.
 func readHello(in *bufio.Reader) (raw, message []byte, err error) {
 	for {
 		var header [5]byte
@@ -66,22 +68,25 @@ func readHello(in *bufio.Reader) (raw, message []byte, err error) {
 	}
 }
 
-// wholeHello says whether the bytes so far are one whole ClientHello.
+// wholeHello says whether the bytes so far are one whole ClientHello. The
+// version in it is looked at as well: of an encrypted message any byte may come
+// first.
 func wholeHello(message []byte) (bool, error) {
-	if message[0] != messageHello {
-		return false, errHello
+	n := len(message)
+	if message[0] != messageHello || n > 1 && message[1] > 2 || n > 4 && message[4] != 3 {
+		return false, errOtherMessage
 	}
-	if len(message) < 4 {
+	if n < 5 {
 		return false, nil
 	}
 	size := int(message[1])<<16 | int(message[2])<<8 | int(message[3])
 	if size > maxHello {
 		return false, errHelloSize
 	}
-	if len(message) > 4+size { // something rides along in the same record
+	if n > 4+size { // something rides along in the same record
 		return false, errHello
 	}
-	return len(message) == 4+size, nil
+	return n == 4+size, nil
 }
 
 // parseHello reads a whole ClientHello message. What is not exactly of the

@@ -363,7 +363,7 @@ func TestOddAnswers(t *testing.T) {
 		"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 Fine\r\nContent-Length: 1\r\n\r\nz": "HTTP/1.1 200 Fine\r\n",
 		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n":            "a protocol that was not asked for",
 		strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 20):                                       "sent no final answer",
-		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("y", 1<<20) + "\r\n\r\n":                          "an answer that cannot be read",
+		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("y", 1<<20) + "\r\n\r\n":                           "an answer that cannot be read",
 		"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nzz":                        "502 Bad Gateway",
 		"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort":                                          "short",
 		"HTTP/1.1 200 O\x1bK\r\nContent-Length: 0\r\n\r\n":                                           "HTTP/1.1 200 OK\r\n",

@@ -19,6 +19,7 @@ type session struct {
 	client *link
 	in     *bufio.Reader // reads client
 	tunnel *target       // set while the requests come through a CONNECT
+	guard  *helloGuard   // set once TLS goes through the tunnel
 	kept   *upstream     // connection for the next request to the same address
 }
 
@@ -126,13 +127,8 @@ func (s *session) refuse(e *entry, r *request, bad *refusal) bool {
 	if r.method != http.MethodHead {
 		answer += body
 	}
-	if _, err := s.client.Write([]byte(answer)); err != nil {
-		return false
-	}
-	if last {
-		s.client.linger()
-	}
-	return !last
+	_, err := s.client.Write([]byte(answer))
+	return err == nil && !last
 }
 
 // reach vets a target and connects to it, or takes the kept connection when it

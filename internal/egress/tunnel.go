@@ -50,7 +50,6 @@ func (s *session) connect(ctx context.Context, e *entry, r *request) bool {
 		}
 	})
 	up.drop()
-	s.client.linger()
 	return false
 }
 
@@ -67,11 +66,22 @@ func (s *session) pipe(up *upstream, opening func() *refusal) *refusal {
 				return
 			}
 		}
-		oneWay(up.link, s.client, s.in)
+		oneWay(up.link, s.client, s.from())
 	}()
 	oneWay(s.client, up.link, up.in)
 	<-done
+	if s.guard != nil && s.guard.bad != nil {
+		bad = s.guard.bad
+	}
 	return bad
+}
+
+// from is what the client sends into the tunnel.
+func (s *session) from() io.Reader {
+	if s.guard != nil {
+		return s.guard
+	}
+	return s.in
 }
 
 // openTLS lets a ClientHello for the target through, and nothing else.
@@ -87,6 +97,7 @@ func (s *session) openTLS(up *upstream, t target) *refusal {
 		_, _ = io.WriteString(s.client, tlsAlert)
 		return bad
 	}
+	s.guard = &helloGuard{in: s.in, target: t}
 	_, _ = up.Write(raw) // an error comes back from the next read
 	return nil
 }

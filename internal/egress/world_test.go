@@ -171,6 +171,7 @@ func (w *world) say(text string) string {
 	conn := w.conn()
 	_, _ = io.WriteString(conn, text)
 	all, _ := io.ReadAll(conn)
+	conn.Close()
 	return string(all)
 }
 
