@@ -161,7 +161,7 @@ type answer struct{ *http.Response }
 func (u *upstream) answer(r *request) (answer, error) {
 	for range 8 {
 		u.headLeft = maxHead
-		response, err := http.ReadResponse(u.in, &http.Request{Method: r.method})
+		response, err := http.ReadResponse(u.in, &http.Request{Method: r.method}) //nolint:bodyclose // the connection is closed or kept as a whole
 		u.headLeft = -1
 		if err != nil {
 			return answer{}, err
@@ -271,7 +271,7 @@ func (s *session) switchProtocols(e *entry, up *upstream, a answer) {
 	_ = a.Header.Write(&out)
 	out.WriteString("\r\n")
 	if _, err := io.WriteString(s.client, out.String()); err == nil {
-		s.pipe(up, nil)
+		_ = s.pipe(up, nil)
 	}
 }
 

@@ -60,8 +60,8 @@ func parseAuthority(text string, fallback uint16) (target, error) {
 
 // splitPort returns port 0 when there is none.
 func splitPort(text string) (host string, port uint16, err error) {
-	host, digits := text, ""
-	found := false
+	var digits string
+	var found bool
 	if strings.HasPrefix(text, "[") {
 		end := strings.IndexByte(text, ']')
 		if end < 0 {
