@@ -12,17 +12,17 @@ const maxDecisions = 1000
 
 // Decision is what became of one request or tunnel.
 type Decision struct {
-	Time      time.Time
-	Host      string // lower case; empty when the request named none that can be read
-	Port      uint16
-	Method    string // "GET", "CONNECT", …; empty when it cannot be read
-	Allowed   bool
-	Reason    string        // why not, or what went wrong; empty when all went well
-	Address   string        // ip:port that was dialed
-	BytesUp   int64         // to the server, heads included
-	BytesDown int64         // from the server, heads included
-	Status    int           // what the capability was answered; 0 when nothing was
-	Duration  time.Duration // until the last byte
+	Time      time.Time     `json:"time"`
+	Host      string        `json:"host"` // lower case; empty when the request named none that can be read
+	Port      uint16        `json:"port"`
+	Method    string        `json:"method,omitempty"` // "GET", "CONNECT", …; empty when it cannot be read
+	Allowed   bool          `json:"allowed"`
+	Reason    string        `json:"reason,omitempty"`  // why not, or what went wrong; empty when all went well
+	Address   string        `json:"address,omitempty"` // ip:port that was dialed
+	BytesUp   int64         `json:"bytes_up"`          // to the server, heads included
+	BytesDown int64         `json:"bytes_down"`        // from the server, heads included
+	Status    int           `json:"status,omitempty"`  // what the capability was answered; 0 when nothing was
+	Duration  time.Duration `json:"duration_ns"`       // until the last byte
 }
 
 // journal keeps decisions in the order in which they were begun.

@@ -3,10 +3,13 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tendril-agent/tendril/internal/sandbox/jail"
 )
 
 // access is a grant in the form of Deno's flags, all paths resolved.
@@ -131,8 +134,10 @@ func (a *access) closeLinks(ctx context.Context) error {
 	return nil
 }
 
-// flags are the arguments of `deno` for a run, bootstrap included.
-func (a *access) flags(s *stage, heapMB int) []string {
+// flags are the arguments of `deno` for a run, bootstrap included. With proxied
+// the egress proxy decides which addresses a host may have; without it Deno's
+// own rules must.
+func (a *access) flags(s *stage, heapMB int, proxied bool) []string {
 	args := []string{
 		"run", "--no-prompt", "--quiet", "--no-config", "--node-modules-dir=none",
 		"--no-code-cache", "--cached-only", "--no-lock", "--no-remote", "--no-npm", "--deny-import",
@@ -148,7 +153,12 @@ func (a *access) flags(s *stage, heapMB int) []string {
 	}
 	args = appendLists(args, "--allow-write=", write)
 	args = appendLists(args, "--deny-write=", a.denyWrite)
-	if len(a.net) > 0 {
+	switch {
+	case proxied && slices.Contains(a.net, AnyHost):
+		args = append(args, "--allow-net")
+	case proxied:
+		args = appendLists(args, "--allow-net=", append(slices.Clone(a.net), jail.ProxyAddress))
+	case len(a.net) > 0:
 		args = appendLists(args, "--allow-net=", a.net)
 		args = appendLists(args, "--deny-net=", append(closedRanges(), "[::1]", "[::]"))
 	}
@@ -169,6 +179,31 @@ func appendLists(args []string, flag string, list []string) []string {
 		list = list[n:]
 	}
 	return args
+}
+
+// proxyEnvironment leads everything through the egress proxy.
+func proxyEnvironment() []string {
+	const proxy = "http://" + jail.ProxyAddress
+	return []string{"HTTP_PROXY=" + proxy, "HTTPS_PROXY=" + proxy, "http_proxy=" + proxy, "https_proxy=" + proxy, "NO_PROXY=", "no_proxy=", "NODE_USE_ENV_PROXY=1"}
+}
+
+// authorityFiles are where systems keep the certificates that they trust.
+var authorityFiles = []string{
+	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/pki/tls/cacert.pem",
+	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem",
+}
+
+// trusted shows a run the certificates that this system trusts.
+func trusted() (env []string, places []jail.Mount) {
+	for _, file := range append([]string{os.Getenv("SSL_CERT_FILE")}, authorityFiles...) {
+		real, err := filepath.EvalSymlinks(file)
+		if file == "" || err != nil {
+			continue
+		}
+		const inside = "/etc/ssl/certs/ca-certificates.crt"
+		return []string{"SSL_CERT_FILE=" + inside}, []jail.Mount{{Path: inside, Source: real, Kind: jail.Read}}
+	}
+	return nil, nil // then no certificate is good enough
 }
 
 // environment is all that Deno and the capability see.

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/tendril-agent/tendril/internal/egress"
 )
 
 // noOutput stands for a text that would be blank.
@@ -47,13 +50,14 @@ func (r *run) result(out *output, state *os.ProcessState, cause error) Result {
 		Peaks:        r.peaks,
 		OSLayer:      r.layer,
 		Flags:        r.flags,
+		Network:      r.net,
 	}
 	if result.Outcome == OK {
 		result.Value = p.value
 		result.Text = r.answer(p)
 		return result
 	}
-	result.Error = r.explain(result, p, cause)
+	result.Error = r.explain(result, p, cause) + refusals(r.net)
 	result.Text = failureText(result)
 	return result
 }
@@ -187,6 +191,25 @@ func (r *run) explain(result Result, p printed, cause error) string {
 		return text
 	}
 	return fmt.Sprintf("the capability ended with exit code %d", result.ExitCode)
+}
+
+// refusals tells which hosts were not reached, and why: what the code itself got
+// to see of that is an odd error of its HTTP library.
+func refusals(decisions []egress.Decision) string {
+	const most = 5
+	var lines []string
+	for _, d := range decisions {
+		if d.Reason != "" && !slices.Contains(lines, d.Reason) {
+			lines = append(lines, d.Reason)
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	if n := len(lines) - most; n > 0 {
+		lines = append(lines[:most], fmt.Sprintf("and %d more", n))
+	}
+	return "\nnetwork: " + strings.Join(lines, "\nnetwork: ")
 }
 
 // failureText puts the error first, since long output is shortened elsewhere.

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
+	"github.com/tendril-agent/tendril/internal/egress"
 	"github.com/tendril-agent/tendril/internal/sandbox/jail"
 )
 
@@ -43,6 +46,9 @@ type Runner struct {
 	Self string
 	// RequireOS refuses to run without that layer.
 	RequireOS bool
+	// Resolver and Dial replace the network behind the egress proxy.
+	Resolver egress.Resolver
+	Dial     func(ctx context.Context, network, address string) (net.Conn, error)
 
 	host host
 }
@@ -100,6 +106,7 @@ type run struct {
 	layer  OSLayer
 	peaks  Peaks
 	flags  []string // kept when they are to be explained
+	net    []egress.Decision
 }
 
 func (r *run) do(ctx context.Context, runner *Runner) (Result, error) {
@@ -128,28 +135,17 @@ func (r *run) do(ctx context.Context, runner *Runner) (Result, error) {
 // start runs Deno, in the operating system layer if that is in force, and waits
 // for its end. The state is nil when it did not start.
 func (r *run) start(ctx context.Context, runner *Runner, out *output, stop func(error)) (*os.ProcessState, error) {
-	args := r.access.flags(r.stage, r.job.Limits.HeapMB)
-	if r.job.Explain {
-		r.flags = args
-	}
-	watched := func(pid int) (ended func()) {
-		finish := watch(pid, r.job.Limits, r.access.write, stop)
-		return func() { r.peaks = finish() }
-	}
-	inside := func() (*os.ProcessState, error) {
-		spec := runner.spec(args, environment(r.stage), r.access.workspace, r.access.places(r.stage, r.job.Limits))
-		spec.Limits = r.job.Limits.kernel()
-		o := order{ctx: ctx, spec: spec, entered: func(p *jail.Process) func() { return watched(p.Cmd.Process.Pid) }}
-		return runner.cell().run(o, r.input(), out.stdout(), out.stderr())
-	}
-	state, layer, err := runner.inLayer(ctx, inside)
+	state, layer, err := runner.inLayer(ctx, func() (*os.ProcessState, error) { return r.inside(ctx, runner, out, stop) })
 	if r.layer = layer; layer.On {
 		return state, err
 	}
-	if runner.RequireOS {
+	switch {
+	case runner.RequireOS:
 		return nil, fmt.Errorf("the operating system layer is required, and is not in force: %s", layer.Why)
+	case slices.Contains(r.access.net, AnyHost):
+		return nil, fmt.Errorf("access to any host needs the operating system layer, and it is not in force: %s", layer.Why)
 	}
-	cmd := exec.CommandContext(ctx, runner.Deno.Path, args...)
+	cmd := exec.CommandContext(ctx, runner.Deno.Path, r.denoFlags(false)...)
 	cmd.Dir = r.access.workspace
 	cmd.Env = environment(r.stage)
 	cmd.Stdin = bytes.NewReader(r.input())
@@ -157,8 +153,66 @@ func (r *run) start(ctx context.Context, runner *Runner, out *output, stop func(
 	cmd.Stderr = out.stderr()
 	return runGroup(cmd, func(pid int) func() {
 		limitProcess(pid, r.job.Limits)
-		return watched(pid)
+		return r.watched(pid, stop)
 	})
+}
+
+// inside runs Deno in the operating system layer, with the egress proxy as its
+// only way out.
+func (r *run) inside(ctx context.Context, runner *Runner, out *output, stop func(error)) (*os.ProcessState, error) {
+	env, places := environment(r.stage), r.access.places(r.stage, r.job.Limits)
+	var proxy *egress.Proxy
+	if len(r.access.net) > 0 {
+		var err error
+		if proxy, err = egress.New(egress.Options{Allow: r.access.net, Resolver: runner.Resolver, Dial: runner.Dial}); err != nil {
+			return nil, err
+		}
+		authorities, places2 := trusted()
+		env, places = append(env, append(proxyEnvironment(), authorities...)...), append(places, places2...)
+	}
+	spec := runner.spec(r.denoFlags(proxy != nil), env, r.access.workspace, places)
+	spec.Limits = r.job.Limits.kernel()
+	spec.Proxy = proxy != nil
+	entered := func(p *jail.Process) func() {
+		ended := r.watched(p.Cmd.Process.Pid, stop)
+		if proxy == nil {
+			return ended
+		}
+		closeProxy := serve(ctx, proxy, p.Listener)
+		return func() {
+			ended()
+			closeProxy()
+			r.net = proxy.Decisions()
+		}
+	}
+	return runner.cell().run(order{ctx: ctx, spec: spec, entered: entered}, r.input(), out.stdout(), out.stderr())
+}
+
+// serve runs a proxy until close is called.
+func serve(ctx context.Context, proxy *egress.Proxy, listener net.Listener) (closed func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = proxy.Serve(ctx, listener) // a listener that fails ends the network of this run
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (r *run) denoFlags(proxied bool) []string {
+	flags := r.access.flags(r.stage, r.job.Limits.HeapMB, proxied)
+	if r.job.Explain {
+		r.flags = flags
+	}
+	return flags
+}
+
+func (r *run) watched(pid int, stop func(error)) (ended func()) {
+	finish := watch(pid, r.job.Limits, r.access.write, stop)
+	return func() { r.peaks = finish() }
 }
 
 // Narrowed is the smaller of each limit of l and m. Zero means that none was set.

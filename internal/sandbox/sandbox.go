@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+
+	"github.com/tendril-agent/tendril/internal/egress"
 )
 
 // ErrNoDeno means that no usable Deno was found. The error that wraps it says
@@ -15,7 +17,7 @@ var ErrNoDeno = errors.New("deno not found")
 // Grant is what one run may reach. It is complete: nothing is added to it but
 // what the runtime itself needs.
 type Grant struct {
-	// Net holds host, host:port or *.host; empty means no network.
+	// Net holds host, host:port, *.host or *; empty means no network.
 	Net []string
 	// Read and Write are absolute paths. nil means the workspace; protected
 	// places (see [Protected]) stay closed either way, an empty slice means none.
@@ -93,6 +95,8 @@ type Result struct {
 	Duration     time.Duration `json:"duration_ns"`
 	Peaks        Peaks         `json:"peaks"`
 	OSLayer      OSLayer       `json:"os_layer"`
+	// Network is what the egress proxy decided.
+	Network []egress.Decision `json:"network,omitempty"`
 	// Flags are those that Deno was started with, if the job asked for them.
 	Flags []string `json:"flags,omitempty"`
 }
