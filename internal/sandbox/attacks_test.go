@@ -21,6 +21,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tendril-agent/tendril/internal/egress"
 	"github.com/tendril-agent/tendril/internal/sandbox/jail"
 	"github.com/tendril-agent/tendril/internal/testkit"
 )
@@ -32,6 +33,7 @@ const secret = "SECRET-TOKEN-5f1c"
 // loopback that counts its visitors.
 type fixture struct {
 	ws, outside, home string
+	net               *internet
 	server            *httptest.Server
 	hits              atomic.Int64
 	runner            *Runner
@@ -154,25 +156,37 @@ func (f *fixture) source(t *testing.T, file string) []byte {
 		"{{HOSTNAME}}", hostname, "{{NPM_HOST}}", "npm.test", "{{WASI_B64}}", base64.StdEncoding.EncodeToString(wasm)).Replace(string(raw)))
 }
 
-// notYet are the programs that only a later layer can stop, or that need what
-// does not exist yet.
+// notYet are the programs that need what does not exist yet.
 func notYet() map[string]string {
 	const (
-		proxy   = "needs a granted host, so the egress proxy and its hermetic network"
 		deps    = "needs dependencies"
 		content = "accepted: a file that a person hard-linked into the workspace is content of it"
 	)
 	return map[string]string{
 		"fs_hardlink_planted": content, "write_hardlink_planted": content,
-		"net_dns_rebind_granted": proxy, "net_redirect_loopback": proxy, "net_redirect_other_host": proxy,
-		"net_host_parser_tricks": proxy, "net_granted_host_private": proxy, "net_proxy_direct": proxy,
-		"net_proxy_env_change": proxy, "net_sni_mismatch": proxy, "net_domain_fronting": proxy, "net_tls_downgrade": proxy,
 		"sc_npm_unpinned": deps, "sc_npm_postinstall": deps, "cfg_deno_lock": deps,
 	}
 }
 
+// notByFlags adds what Deno's permissions alone cannot do.
+func notByFlags() map[string]string {
+	const proxy = "needs a granted host, so the egress proxy and its hermetic network"
+	skip := notYet()
+	skip["env_sysinfo"] = "Deno tells the name of the machine"
+	skip["write_setuid"] = "Deno may set any mode"
+	for _, name := range []string{
+		"net_dns_rebind_granted", "net_redirect_loopback", "net_redirect_other_host", "net_host_parser_tricks", "net_granted_host_private",
+		"net_proxy_direct", "net_proxy_env_change", "net_sni_mismatch", "net_domain_fronting", "net_tls_downgrade",
+	} {
+		skip[name] = proxy
+	}
+	return skip
+}
+
 type attack struct {
 	Name       string   `json:"name"`
+	Class      string   `json:"class"`
+	Grant      string   `json:"grant"`
 	Checks     []string `json:"checks"`
 	Plant      string   `json:"plant"`
 	Phases     string   `json:"phases"`
@@ -181,6 +195,18 @@ type attack struct {
 	Limits     struct {
 		Quick bool `json:"wall_expect_quick"`
 	} `json:"limits"`
+}
+
+// hosts are what the program is granted. Those that attack addresses get any
+// host, so that only the proxy is in their way.
+func (a attack) hosts(port string) []string {
+	switch {
+	case a.Grant != "":
+		return strings.Split(strings.ReplaceAll(a.Grant, "{{PORT}}", port), ",")
+	case a.Class == "ssrf":
+		return []string{AnyHost}
+	}
+	return nil
 }
 
 func readManifest(t *testing.T, file string, into any) {
@@ -205,17 +231,10 @@ var policies = map[string]struct {
 }{
 	"everything": {run: func(t *testing.T, f *fixture, job Job) Result { return mustRun(t, f.runner, job) }, skip: notYet},
 	"flags": {run: func(t *testing.T, f *fixture, job Job) Result {
+		job.Grant.Net = nil // there is no hermetic network without the proxy
 		return mustRun(t, &Runner{Deno: f.runner.Deno, Home: f.runner.Home}, job)
 	}, skip: notByFlags},
 	"os": {run: runWithAllPermissions, skip: notYet, weak: true},
-}
-
-// notByFlags adds what Deno's permissions alone cannot do.
-func notByFlags() map[string]string {
-	skip := notYet()
-	skip["env_sysinfo"] = "Deno tells the name of the machine"
-	skip["write_setuid"] = "Deno may set any mode"
-	return skip
 }
 
 // runWithAllPermissions turns Deno's permissions off: only the operating system
@@ -242,11 +261,17 @@ func runWithAllPermissions(t *testing.T, f *fixture, job Job) Result {
 	out := newOutput(job.Limits.OutputBytes, frameMarker(r.nonce), stop, nil)
 	args := []string{"run", "--allow-all", "--no-prompt", "--quiet", "--no-config", "--node-modules-dir=none", "--no-lock", "--no-remote", "--no-npm",
 		"--v8-flags=--max-old-space-size=256", stage.bootstrap()}
-	spec := f.runner.spec(args, environment(stage), access.workspace, access.places(stage, job.Limits))
-	spec.Limits = job.Limits.kernel()
+	proxy, err := egress.New(egress.Options{Allow: job.Grant.Net, Resolver: f.net, Dial: f.net.dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	authorities, places := trusted()
+	env := append(append(environment(stage), proxyEnvironment()...), authorities...)
+	spec := f.runner.spec(args, env, access.workspace, append(access.places(stage, job.Limits), places...))
+	spec.Limits, spec.Proxy = job.Limits.kernel(), true
 	entered := func(p *jail.Process) func() {
-		ended := watch(p.Cmd.Process.Pid, job.Limits, access.write, stop)
-		return func() { r.peaks = ended() }
+		ended, closeProxy := r.watched(p.Cmd.Process.Pid, stop), serve(ctx, proxy, p.Listener)
+		return func() { ended(); closeProxy() }
 	}
 	state, err := newCell(f.runner.Self).run(order{ctx: ctx, spec: spec, entered: entered}, r.input(), out.stdout(), out.stderr())
 	if err != nil {
@@ -281,9 +306,12 @@ func attackOnce(t *testing.T, a attack, run func(*testing.T, *fixture, Job) Resu
 	f := newFixture(t)
 	f.plant(t, a.Plant)
 	before := f.seal(t)
+	_, port, _ := net.SplitHostPort(f.server.Listener.Addr().String())
+	f.net = newInternet(t, a.hosts(port))
+	f.runner.Resolver, f.runner.Dial = f.net, f.net.dial
 	job := Job{
 		Name: a.Name, Source: f.source(t, "testdata/attacks/"+a.Name+".ts"), Args: json.RawMessage(a.Args),
-		Workspace: f.ws, Limits: Limits{Timeout: 6 * time.Second},
+		Workspace: f.ws, Limits: Limits{Timeout: 6 * time.Second}, Grant: Grant{Net: f.net.granted},
 	}
 	result := run(t, f, job)
 	if a.Phases == "twice" {
@@ -297,6 +325,8 @@ func attackOnce(t *testing.T, a attack, run func(*testing.T, *fixture, Job) Resu
 		t.Error("it read a secret")
 	case !weak && slices.Contains(a.Checks, "marker") && escapedPattern.MatchString(result.Stdout):
 		t.Error("it escaped")
+	case len(f.net.escapes) > 0:
+		t.Errorf("it got out: %q", f.net.escapes)
 	case f.hits.Load() > 0:
 		t.Error("it reached the server on loopback")
 	case f.seal(t) != before:
@@ -347,8 +377,8 @@ func TestRunner_Honest(t *testing.T) {
 	readManifest(t, "testdata/honest/manifest.json", &programs)
 	for _, p := range programs {
 		t.Run(p.Name, func(t *testing.T) {
-			if len(p.Net) > 0 || p.Deps > 0 {
-				t.Skip("needs the egress proxy or dependencies")
+			if p.Deps > 0 || p.Name == "local_server" {
+				t.Skip("needs dependencies, or a server of its own")
 			}
 			t.Parallel()
 			f := newFixture(t)
@@ -356,7 +386,14 @@ func TestRunner_Honest(t *testing.T) {
 			if err != nil || p.Args == nil {
 				args = nil
 			}
-			got := mustRun(t, f.runner, Job{Name: p.Name, Source: f.source(t, "testdata/honest/"+p.Name+".ts"), Args: args, Workspace: f.ws})
+			f.net = newInternet(t, p.Net)
+			f.runner.Resolver, f.runner.Dial = f.net, f.net.dial
+			if len(p.Net) > 0 && !f.runner.Layer(t.Context()).On {
+				t.Skip("needs the egress proxy")
+			}
+			got := mustRun(t, f.runner, Job{
+				Name: p.Name, Source: f.source(t, "testdata/honest/"+p.Name+".ts"), Args: args, Workspace: f.ws, Grant: Grant{Net: p.Net},
+			})
 			text := strings.TrimSpace(got.Stdout)
 			switch {
 			case got.ExitCode != p.ExpectExit:

@@ -11,7 +11,14 @@ import (
 
 func TestMain(m *testing.M) {
 	jail.Main()
-	goleak.VerifyTestMain(m)
+	remove, err := trustTestAuthority()
+	if err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		remove()
+		os.Exit(code)
+	}))
 }
 
 // selfForTests is this test binary where the operating system layer is to be
