@@ -165,6 +165,9 @@ func parseLimits(raw json.RawMessage) (limits sandbox.Limits, err error) {
 func covers(allowed []string, host string) bool {
 	name, port, _ := strings.Cut(strings.ToLower(host), ":")
 	return slices.ContainsFunc(allowed, func(a string) bool {
+		if a == sandbox.AnyHost {
+			return true
+		}
 		aName, aPort, hasPort := strings.Cut(strings.ToLower(a), ":")
 		if hasPort && aPort != port {
 			return false
@@ -224,7 +227,7 @@ func (r *Registry) allow(ctx context.Context, q Question) (waiting []string, err
 	if err != nil {
 		return nil, err
 	}
-	if r.opts.Policy.Network != NetworkAsk && !revoked {
+	if r.opts.Policy.Network != NetworkAsk && !revoked && !slices.Contains(q.Net, sandbox.AnyHost) {
 		return nil, nil
 	}
 	approved, err := r.approved(ctx, q.Name)

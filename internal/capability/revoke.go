@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/tendril-agent/tendril/internal/sandbox"
 )
 
 // NetworkState says why a capability may, or may not, use the network.
@@ -79,7 +81,7 @@ func (r *Registry) networkState(p Permission, revoked bool) NetworkState {
 		return NetworkRevoked
 	case len(uncovered(p.Approved, p.Grants.Net)) == 0:
 		return NetworkApproved
-	case r.opts.Policy.Network == NetworkAsk:
+	case r.opts.Policy.Network == NetworkAsk || slices.Contains(p.Grants.Net, sandbox.AnyHost):
 		return NetworkWaits
 	}
 	return NetworkGranted

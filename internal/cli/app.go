@@ -50,7 +50,6 @@ func notYet(cfg *config.Config) []string {
 	}
 	add(cfg.Agent.Budget.Session != 0, "agent.budget.sessionUSD")
 	add(cfg.Agent.Budget.Day != 0, "agent.budget.dayUSD")
-	add(cfg.Sandbox.CAFile != "", "sandbox.caFile")
 	if runtime.GOOS == "linux" {
 		return names
 	}
@@ -153,7 +152,7 @@ func (c *command) runner(cfg *config.Config, deno sandbox.Deno, dirs config.Dirs
 	if self != "" && runtime.GOOS == "linux" {
 		self = "/proc/self/exe" // also when the file was replaced by a newer one meanwhile
 	}
-	return &sandbox.Runner{Deno: deno, Home: dirs.Tendril, Self: self, RequireOS: cfg.Sandbox.Require == "os"}
+	return &sandbox.Runner{Deno: deno, Home: dirs.Tendril, Self: self, RequireOS: cfg.Sandbox.Require == "os", CAFile: cfg.Sandbox.CAFile}
 }
 
 // ready says why nothing can run, if so, and prepares the first run.

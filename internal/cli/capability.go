@@ -19,6 +19,7 @@ import (
 
 func (c *command) capabilityCommand() *cobra.Command {
 	var workspace string
+	var explain bool
 	cmd := &cobra.Command{
 		Use:     "capability",
 		Aliases: []string{"cap"},
@@ -48,9 +49,10 @@ Exit codes: 0 done, 1 failed or no such capability, 2 usage, 3 settings, 5 sandb
 	}
 	run := &cobra.Command{
 		Use: "run name [arguments]", Short: "Run a capability with a JSON object of arguments", Args: cobra.RangeArgs(1, 2),
-		Example: "  tendril capability run count_words\n  tendril capability run count_words '{\"extensions\": [\"md\"]}'",
-		RunE:    with(c.capabilityRun),
+		Example: "  tendril capability run count_words\n  tendril capability run count_words '{\"extensions\": [\"md\"]}'\n  tendril capability run count_words --explain",
+		RunE:    with(func(ctx context.Context, a *app, args []string) error { return c.capabilityRun(ctx, a, args, explain) }),
 	}
+	run.Flags().BoolVar(&explain, "explain", false, "tell on stderr what the run might do, and what it did")
 	accept := &cobra.Command{
 		Use: "accept name", Short: "Make your edit of tools/<name>.ts a version, through the gate", Args: cobra.ExactArgs(1),
 		Example: "  tendril capability accept count_words",
@@ -185,7 +187,7 @@ func infoText(i *capability.Info) string {
 	return b.String()
 }
 
-func (c *command) capabilityRun(ctx context.Context, a *app, args []string) error {
+func (c *command) capabilityRun(ctx context.Context, a *app, args []string, explain bool) error {
 	arguments := json.RawMessage("{}")
 	if len(args) == 2 {
 		arguments = json.RawMessage(args[1])
@@ -198,7 +200,9 @@ func (c *command) capabilityRun(ctx context.Context, a *app, args []string) erro
 	}
 	status := newStatusLine(c.Err, false)
 	r := newRenderer(c.Out, status, c.style())
-	x, err := a.executor().Execute(ctx, args[0], arguments, "", func(p agent.Progress) {
+	executor := a.executor()
+	executor.Explain = explain
+	x, err := executor.Execute(ctx, args[0], arguments, "", func(p agent.Progress) {
 		if p.Step != "" && p.State != "running" {
 			r.progress(p)
 		}
@@ -215,6 +219,7 @@ func (c *command) capabilityRun(ctx context.Context, a *app, args []string) erro
 		}
 	} else {
 		c.showRun(x)
+		c.explain(x)
 	}
 	switch x.Outcome {
 	case sandbox.OK:

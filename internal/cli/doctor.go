@@ -141,10 +141,10 @@ func (c *command) checkSandbox(ctx context.Context, cfg *config.Config, dirs con
 	}
 	ran := fmt.Sprintf("a test program ran in %d ms", time.Since(started).Milliseconds())
 	if !layer.On {
-		return warned(name, "in force: Deno's permissions and limits; not in force: the operating system layer, so files are guarded by Deno alone ("+ran+")",
+		return warned(name, "in force: Deno's permissions and limits; not in force: the operating system layer and the egress proxy, so files and hosts are guarded by Deno alone ("+ran+")",
 			"it cannot start here: "+layer.Why+"; to refuse to run without it: tendril config set sandbox.require os")
 	}
-	return passed(name, "in force: the operating system layer, Deno's permissions, limits (%s)", ran)
+	return passed(name, "in force: the operating system layer, the egress proxy, Deno's permissions, limits (%s)", ran)
 }
 
 func (c *command) checkRegistry(ctx context.Context, cfg *config.Config, dirs config.Dirs, flag string) []check {

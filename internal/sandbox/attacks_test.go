@@ -241,7 +241,7 @@ var policies = map[string]struct {
 // layer is left.
 func runWithAllPermissions(t *testing.T, f *fixture, job Job) Result {
 	t.Helper()
-	job.Limits = job.Limits.withDefaults()
+	job.Limits = job.Limits.WithDefaults()
 	access, err := newAccess(t.Context(), job, f.runner.Home)
 	if err != nil {
 		t.Fatal(err)
@@ -265,7 +265,10 @@ func runWithAllPermissions(t *testing.T, f *fixture, job Job) Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	authorities, places := trusted()
+	authorities, places, err := trusted("")
+	if err != nil {
+		t.Fatal(err)
+	}
 	env := append(append(environment(stage), proxyEnvironment()...), authorities...)
 	spec := f.runner.spec(args, env, access.workspace, append(access.places(stage, job.Limits), places...))
 	spec.Limits, spec.Proxy = job.Limits.kernel(), true

@@ -135,7 +135,7 @@ func (r *Runner) deno(ctx context.Context, s *stage, subcommand string, args ...
 func (r *Runner) look(ctx context.Context, s *stage, args []string, stdout, stderr io.Writer) (*os.ProcessState, error) {
 	env := append(environment(s), "DENO_V8_FLAGS=--max-old-space-size="+strconv.Itoa(checkHeapMB))
 	inside := func() (*os.ProcessState, error) {
-		limits := Limits{RSSMB: 2 * checkHeapMB}.withDefaults()
+		limits := Limits{RSSMB: 2 * checkHeapMB}.WithDefaults()
 		spec := r.spec(args, env, s.root, s.places(limits))
 		spec.Limits = limits.kernel()
 		return newCell(r.Self).run(order{ctx: ctx, spec: spec}, nil, stdout, stderr)

@@ -193,17 +193,29 @@ var authorityFiles = []string{
 	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem",
 }
 
-// trusted shows a run the certificates that this system trusts.
-func trusted() (env []string, places []jail.Mount) {
-	for _, file := range append([]string{os.Getenv("SSL_CERT_FILE")}, authorityFiles...) {
+// trusted shows a run the certificates that this system trusts, and those of
+// another file.
+func trusted(more string) (env []string, places []jail.Mount, err error) {
+	show := func(variable, inside, file string) error {
 		real, err := filepath.EvalSymlinks(file)
-		if file == "" || err != nil {
-			continue
+		if err != nil {
+			return err
 		}
-		const inside = "/etc/ssl/certs/ca-certificates.crt"
-		return []string{"SSL_CERT_FILE=" + inside}, []jail.Mount{{Path: inside, Source: real, Kind: jail.Read}}
+		env = append(env, variable+"="+inside)
+		places = append(places, jail.Mount{Path: inside, Source: real, Kind: jail.Read})
+		return nil
 	}
-	return nil, nil // then no certificate is good enough
+	for _, file := range append([]string{os.Getenv("SSL_CERT_FILE")}, authorityFiles...) {
+		if file != "" && show("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt", file) == nil {
+			break
+		}
+	}
+	if more != "" {
+		if err := show("DENO_CERT", "/etc/ssl/more.pem", more); err != nil {
+			return nil, nil, fmt.Errorf("sandbox.caFile cannot be used: %w", err)
+		}
+	}
+	return env, places, nil
 }
 
 // environment is all that Deno and the capability see.

@@ -29,13 +29,17 @@ type host struct {
 	closed    bool
 }
 
-// Prepare starts, in the background, what the next run would have to wait for.
+// Prepare starts, in the background, what the next run would have to wait for,
+// and removes what killed processes of ours left behind.
 // It is worth its memory when a run is likely. Close ends what was started.
 func (r *Runner) Prepare() {
 	if r.Self == "" || r.Deno.Path == "" {
 		return
 	}
 	go func() {
+		for _, base := range []string{os.TempDir(), filepath.Join(r.Home, "run")} {
+			sweep(base)
+		}
 		c := newCell(r.Self)
 		r.host.mu.Lock()
 		keep := !r.host.closed && r.host.spare == nil

@@ -1,10 +1,15 @@
 package sandbox
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestRunner_LayerIsInForce fails where the operating system layer is missing
@@ -38,4 +43,36 @@ func namespacesMissing() string {
 		return strings.TrimSpace(string(out)) + " " + err.Error()
 	}
 	return ""
+}
+
+// TestSweep removes what is left of a killed process, and nothing else.
+func TestSweep(t *testing.T) {
+	base := t.TempDir()
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Skip(err)
+	}
+	old := time.Now().Add(-2 * leftAfter)
+	make := func(name string, modified time.Time) string {
+		path := filepath.Join(base, name)
+		if err := errors.Join(os.MkdirAll(filepath.Join(path, "tmp"), 0o700), os.Chtimes(path, modified, modified)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	left := make(fmt.Sprintf("tendril-run-%d-1", gone.Process.Pid), old)
+	kept := []string{
+		make(fmt.Sprintf("tendril-run-%d-2", gone.Process.Pid), time.Now()),
+		make(fmt.Sprintf("tendril-run-%d-3", os.Getpid()), old),
+		make("tendril-run-x-4", old), make("other", old),
+	}
+	sweep(base)
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", left, err)
+	}
+	for _, path := range kept {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
 }

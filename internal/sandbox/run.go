@@ -46,6 +46,9 @@ type Runner struct {
 	Self string
 	// RequireOS refuses to run without that layer.
 	RequireOS bool
+	// CAFile holds certificates of authorities that capabilities trust besides
+	// those of the system; "" is none.
+	CAFile string
 	// Resolver and Dial replace the network behind the egress proxy.
 	Resolver egress.Resolver
 	Dial     func(ctx context.Context, network, address string) (net.Conn, error)
@@ -73,7 +76,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Result, error) {
 	if r.Deno.Path == "" {
 		return Result{}, fmt.Errorf("cannot run %s: %w; run `tendril setup`", job.Name, ErrNoDeno)
 	}
-	job.Limits = job.Limits.withDefaults()
+	job.Limits = job.Limits.WithDefaults()
 	if err := checkArgs(job.Args); err != nil {
 		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
 	}
@@ -148,6 +151,9 @@ func (r *run) start(ctx context.Context, runner *Runner, out *output, stop func(
 	cmd := exec.CommandContext(ctx, runner.Deno.Path, r.denoFlags(false)...)
 	cmd.Dir = r.access.workspace
 	cmd.Env = environment(r.stage)
+	if runner.CAFile != "" {
+		cmd.Env = append(cmd.Env, "DENO_CERT="+runner.CAFile)
+	}
 	cmd.Stdin = bytes.NewReader(r.input())
 	cmd.Stdout = out.stdout()
 	cmd.Stderr = out.stderr()
@@ -167,8 +173,11 @@ func (r *run) inside(ctx context.Context, runner *Runner, out *output, stop func
 		if proxy, err = egress.New(egress.Options{Allow: r.access.net, Resolver: runner.Resolver, Dial: runner.Dial}); err != nil {
 			return nil, err
 		}
-		authorities, places2 := trusted()
-		env, places = append(env, append(proxyEnvironment(), authorities...)...), append(places, places2...)
+		authorities, files, err := trusted(runner.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		env, places = append(env, append(proxyEnvironment(), authorities...)...), append(places, files...)
 	}
 	spec := runner.spec(r.denoFlags(proxy != nil), env, r.access.workspace, places)
 	spec.Limits = r.job.Limits.kernel()
@@ -282,7 +291,8 @@ func checkArgs(args json.RawMessage) error {
 	return nil
 }
 
-func (l Limits) withDefaults() Limits {
+// WithDefaults fills in the defaults.
+func (l Limits) WithDefaults() Limits {
 	if l.Timeout <= 0 {
 		l.Timeout = defaultTimeout
 	}

@@ -324,7 +324,7 @@ func TestAccess_DeniesPrivateAddresses(t *testing.T) {
 		return got }`
 	for _, hosts := range [][]string{{"localhost"}, {"example.com", "localhost:" + port}} {
 		runner := newRunner(t)
-		job := Job{Name: "net", Source: []byte(source), Workspace: t.TempDir(), Limits: Limits{}.withDefaults()}
+		job := Job{Name: "net", Source: []byte(source), Workspace: t.TempDir(), Limits: Limits{}.WithDefaults()}
 		access, err := newAccess(t.Context(), job, runner.Home)
 		if err != nil {
 			t.Fatal(err)

@@ -18,24 +18,24 @@ var ErrNoDeno = errors.New("deno not found")
 // what the runtime itself needs.
 type Grant struct {
 	// Net holds host, host:port, *.host or *; empty means no network.
-	Net []string
+	Net []string `json:"net"`
 	// Read and Write are absolute paths. nil means the workspace; protected
 	// places (see [Protected]) stay closed either way, an empty slice means none.
-	Read  []string
-	Write []string
+	Read  []string `json:"read"`
+	Write []string `json:"write"`
 }
 
 // Limits bound one run. A zero field means the default.
 type Limits struct {
-	Timeout     time.Duration // default 45 s
-	OutputBytes int64         // stdout and stderr together, an eighth of it for stderr; default 1 MiB
-	HeapMB      int           // V8 heap; default 256
-	RSSMB       int           // all memory; default 512
-	FileMB      int           // of one file; default 64
-	WrittenMB   int           // written to files in all; default 256
-	Files       int           // new files; default 5,000
-	Processes   int           // processes and threads; default 96
-	CPU         time.Duration // processor time; none by default
+	Timeout     time.Duration `json:"timeout_ns"`       // default 45 s
+	OutputBytes int64         `json:"output_bytes"`     // stdout and stderr together, an eighth of it for stderr; default 1 MiB
+	HeapMB      int           `json:"heap_mb"`          // V8 heap; default 256
+	RSSMB       int           `json:"rss_mb"`           // all memory; default 512
+	FileMB      int           `json:"file_mb"`          // of one file; default 64
+	WrittenMB   int           `json:"written_mb"`       // written to files in all; default 256
+	Files       int           `json:"files"`            // new files; default 5,000
+	Processes   int           `json:"processes"`        // processes and threads; default 96
+	CPU         time.Duration `json:"cpu_ns,omitempty"` // processor time; none by default
 }
 
 // Job is one execution.

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/tendril-agent/tendril/internal/sandbox/jail"
 )
@@ -40,7 +41,7 @@ func newStage(home, name string, source []byte, outside ...string) (*stage, erro
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.MkdirTemp(base, "tendril-run-") // mode 0700
+	root, err := os.MkdirTemp(base, fmt.Sprintf("tendril-run-%d-", os.Getpid())) // mode 0700
 	if err != nil {
 		return nil, fmt.Errorf("make a private folder for the run: %w", err)
 	}
@@ -51,6 +52,26 @@ func newStage(home, name string, source []byte, outside ...string) (*stage, erro
 	}
 	return s, nil
 }
+
+// sweep removes what a killed process of ours has left behind. A folder counts as
+// left when its process is gone, and it is not brand-new: another machine may use
+// the same disk with numbers of its own.
+func sweep(base string) {
+	folders, _ := filepath.Glob(filepath.Join(base, "tendril-run-*-*")) // the pattern is valid
+	for _, folder := range folders {
+		var pid int
+		info, err := os.Lstat(folder)
+		if n, _ := fmt.Sscanf(filepath.Base(folder), "tendril-run-%d-", &pid); n != 1 || err != nil || !info.IsDir() {
+			continue
+		}
+		if time.Since(info.ModTime()) > leftAfter && isOurs(info) && !isAlive(pid) {
+			_ = removeAll(folder) // the next run tries again
+		}
+	}
+}
+
+// leftAfter is longer than any run may take.
+const leftAfter = time.Hour
 
 func (s *stage) fill(source []byte) error {
 	for _, dir := range []string{s.denoDir(), s.tmp(), filepath.Dir(s.bootstrap()), filepath.Dir(s.source())} {
