@@ -58,7 +58,7 @@ fuzz: setup ## run every fuzz test in FUZZDIRS (internal) for FUZZTIME (10s)
 	while IFS=: read -r file func; do \
 		name=$${func#func }; package=./$$(dirname "$$file"); \
 		echo "fuzz $$package $$name"; \
-		DENO_PATH='$(DENO)' go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" || exit 1; \
+		DENO_PATH='$(DENO)' go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x "$$package" || exit 1; \
 	done
 
 .PHONY: soak
