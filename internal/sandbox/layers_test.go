@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -74,5 +75,24 @@ func TestSweep(t *testing.T) {
 		if _, err := os.Stat(path); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestRunner_EndsWhileItStarts ends runs at every moment of their start: each is
+// told as what it is.
+func TestRunner_EndsWhileItStarts(t *testing.T) {
+	runner := newRunner(t)
+	job := Job{Name: "early", Source: []byte(`for (;;);`), Workspace: t.TempDir()}
+	for after := time.Microsecond; after < 100*time.Millisecond; after = after*3/2 + time.Microsecond {
+		job.Limits.Timeout = after
+		if got, err := runner.Run(t.Context(), job); err != nil || got.Outcome != TimedOut {
+			t.Errorf("out of time after %s: %s %v", after, got.Outcome, err)
+		}
+		job.Limits.Timeout = 0
+		ctx, cancel := context.WithTimeout(t.Context(), after)
+		if got, err := runner.Run(ctx, job); err != nil || got.Outcome != Cancelled {
+			t.Errorf("cancelled after %s: %s %v", after, got.Outcome, err)
+		}
+		cancel()
 	}
 }

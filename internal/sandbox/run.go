@@ -127,6 +127,10 @@ func (r *run) do(ctx context.Context, runner *Runner) (Result, error) {
 		if ctx.Err() != nil {
 			return cancelledEarly(r.begin), nil
 		}
+		if errors.Is(context.Cause(runCtx), errTimedOut) {
+			text := fmt.Sprintf("timed out after %s, before it was started", r.job.Limits.Timeout)
+			return Result{Outcome: TimedOut, Text: text, Error: text, ExitCode: -1, Duration: time.Since(r.begin)}, nil
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("%w at %s any more; run `tendril setup`", ErrNoDeno, runner.Deno.Path)
 		}
