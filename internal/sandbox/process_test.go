@@ -138,6 +138,7 @@ func TestRunner_ManyAtOnce(t *testing.T) {
 
 func TestRunner_BadFlagIsACrash(t *testing.T) {
 	runner := newRunner(t)
+	runner.Self = "" // the proxy would refuse the host first
 	job := Job{Name: "flag", Workspace: t.TempDir(), Limits: Limits{}.WithDefaults()}
 	access, err := newAccess(t.Context(), job, runner.Home)
 	if err != nil {

@@ -324,6 +324,7 @@ func TestAccess_DeniesPrivateAddresses(t *testing.T) {
 		return got }`
 	for _, hosts := range [][]string{{"localhost"}, {"example.com", "localhost:" + port}} {
 		runner := newRunner(t)
+		runner.Self = "" // the proxy would refuse them as well
 		job := Job{Name: "net", Source: []byte(source), Workspace: t.TempDir(), Limits: Limits{}.WithDefaults()}
 		access, err := newAccess(t.Context(), job, runner.Home)
 		if err != nil {
