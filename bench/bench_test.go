@@ -20,9 +20,15 @@ import (
 	"github.com/tendril-agent/tendril/internal/capability"
 	"github.com/tendril-agent/tendril/internal/model"
 	"github.com/tendril-agent/tendril/internal/sandbox"
+	"github.com/tendril-agent/tendril/internal/sandbox/jail"
 	"github.com/tendril-agent/tendril/internal/store"
 	"github.com/tendril-agent/tendril/internal/testkit"
 )
+
+func TestMain(m *testing.M) {
+	jail.Main()
+	os.Exit(m.Run())
+}
 
 // fresh makes a source that no run has seen.
 var serial atomic.Int64
@@ -111,15 +117,26 @@ func BenchmarkExecute(b *testing.B) {
 			}
 		}
 	})
-	b.Run("tendril", func(b *testing.B) {
+	run := func(b *testing.B, prepare bool, self string) {
 		w := newWorkshop(b)
+		w.runner.Self = self
+		defer w.runner.Close()
 		for b.Loop() {
+			if prepare {
+				b.StopTimer()
+				w.runner.Prepare()
+				time.Sleep(60 * time.Millisecond) // a model takes longer
+				b.StartTimer()
+			}
 			result, err := w.runner.Run(b.Context(), sandbox.Job{Name: "t", Source: []byte(fresh(trivial)), Workspace: w.dir})
 			if err != nil || result.Text != "42" {
 				b.Fatalf("%v %+v", err, result)
 			}
 		}
-	})
+	}
+	b.Run("flags", func(b *testing.B) { run(b, false, "") })
+	b.Run("cold", func(b *testing.B) { run(b, false, "/proc/self/exe") })
+	b.Run("prepared", func(b *testing.B) { run(b, true, "/proc/self/exe") })
 }
 
 // BenchmarkMemory is the resident memory of a process after 20 turns.

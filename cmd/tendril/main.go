@@ -5,6 +5,10 @@ import (
 	"os"
 
 	"github.com/tendril-agent/tendril/internal/cli"
+	"github.com/tendril-agent/tendril/internal/sandbox/jail"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:], cli.System())) }
+func main() {
+	jail.Main() // when we are started to become a capability's jail
+	os.Exit(cli.Main(os.Args[1:], cli.System()))
+}

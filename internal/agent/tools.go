@@ -140,6 +140,7 @@ type Executor struct {
 	Runner    Runner
 	Workspace string
 	Limits    sandbox.Limits
+	Explain   bool // adds to each Execution what it was started with
 
 	shown sources
 }
@@ -152,6 +153,9 @@ type Execution struct {
 	// Notes are for the person: drift, what was not granted.
 	Notes []string `json:"notes,omitempty"`
 	sandbox.Result
+	// Grant and Limits are what the run had, if that is to be explained.
+	Grant  *sandbox.Grant  `json:"grant,omitempty"`
+	Limits *sandbox.Limits `json:"limits,omitempty"`
 
 	source []byte
 }
@@ -213,8 +217,9 @@ func (x *Executor) Execute(ctx context.Context, name string, args json.RawMessag
 	}
 	job := sandbox.Job{
 		Name: version.Name, Source: version.Source, Args: args, Workspace: x.Workspace,
-		Grant: version.Grant, Limits: x.limits(version.Limits),
-		Output: func(stream, line string) { report(Progress{Stream: stream, Line: line}) },
+		Grant: version.Grant, Limits: x.Limits.Narrowed(version.Limits),
+		Explain: x.Explain,
+		Output:  func(stream, line string) { report(Progress{Stream: stream, Line: line}) },
 	}
 	started := time.Now()
 	result, err := x.Runner.Run(ctx, job)
@@ -222,6 +227,10 @@ func (x *Executor) Execute(ctx context.Context, name string, args json.RawMessag
 		return nil, err
 	}
 	execution := &Execution{Name: version.Name, Version: version.Version, Hash: version.Hash, Notes: version.Notes, Result: result, source: version.Source}
+	if x.Explain {
+		limits := job.Limits.WithDefaults()
+		execution.Grant, execution.Limits = &job.Grant, &limits
+	}
 	err = x.Registry.Record(context.WithoutCancel(ctx), capability.Run{
 		Name: version.Name, Version: version.Version, Hash: version.Hash, Session: session, Started: started, Duration: result.Duration,
 		Outcome: string(result.Outcome), OutputBytes: int64(len(result.Stdout) + len(result.Stderr)),
@@ -230,23 +239,6 @@ func (x *Executor) Execute(ctx context.Context, name string, args json.RawMessag
 		execution.Notes = append(execution.Notes, fmt.Sprintf("the run could not be recorded: %v", err))
 	}
 	return execution, nil
-}
-
-// limits narrows the configured limits by the capability's own.
-func (x *Executor) limits(own sandbox.Limits) sandbox.Limits {
-	return sandbox.Limits{
-		Timeout:     narrower(x.Limits.Timeout, own.Timeout),
-		OutputBytes: narrower(x.Limits.OutputBytes, own.OutputBytes),
-		HeapMB:      narrower(x.Limits.HeapMB, own.HeapMB),
-	}
-}
-
-// narrower is the smaller of two limits; zero means none was set.
-func narrower[T int | int64 | time.Duration](a, b T) T {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
 }
 
 // reportSteps shows steps of the gate as progress.

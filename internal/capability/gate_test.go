@@ -98,7 +98,7 @@ func TestGate_Shape(t *testing.T) {
 		"file ref":        {func(d *Definition) { d.Parameters = json.RawMessage(`{"$ref":"file:///etc/passwd"}`) }, "1", "only references inside"},
 		"lost ref":        {func(d *Definition) { d.Parameters = json.RawMessage(`{"$ref":"#/$defs/x"}`) }, "1", "not a JSON Schema"},
 		"huge parameters": {func(d *Definition) { d.Parameters = encode(map[string]string{"description": long}) }, "1", "at most 65536"},
-		"any host":        {func(d *Definition) { d.Permissions = &Permissions{Net: []string{"*"}} }, "1", "net[0]"},
+		"any host:port":   {func(d *Definition) { d.Permissions = &Permissions{Net: []string{"*:80"}} }, "1", "net[0]"},
 		"loopback":        {func(d *Definition) { d.Permissions = &Permissions{Net: []string{"a.com", "localhost"}} }, "1", "net[1]"},
 		"secrets":         {func(d *Definition) { d.Permissions = &Permissions{Secrets: []string{"T"}} }, "1", "secrets cannot be granted"},
 		"absolute path":   {func(d *Definition) { d.Permissions = &Permissions{Read: []string{"/etc"}} }, "1", "relative to the workspace"},
@@ -135,9 +135,8 @@ func TestGate_ShapeWarns(t *testing.T) {
 	def.Permissions = &Permissions{Read: []string{"."}, Limits: json.RawMessage(`{"timeoutMs":1000,"rssMB":5}`)}
 	a := register(t, r, def, "1")
 	wantNote(t, a.Warnings, "1 triggers")
-	wantNote(t, a.Warnings, "rssMB")
-	if v := resolve(t, r, "x"); v.Limits.Timeout.Seconds() != 1 {
-		t.Errorf("timeout %v", v.Limits.Timeout)
+	if v := resolve(t, r, "x"); v.Limits.Timeout.Seconds() != 1 || v.Limits.RSSMB != 5 {
+		t.Errorf("limits %+v", v.Limits)
 	}
 }
 

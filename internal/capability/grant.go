@@ -32,8 +32,8 @@ func (r *Registry) grant(ctx context.Context, e *entry, v *version) (sandbox.Gra
 }
 
 // grantOld is the grant of a capability in the seed's format: the workspace,
-// and, once a person has approved the workspace, the hosts of the settings. Any
-// host at all, which the seed gave, cannot be granted yet.
+// and, once a person has approved the workspace, the hosts of the settings, or
+// any public host where those name none.
 func (r *Registry) grantOld(ctx context.Context, v *version) (sandbox.Grant, []string, error) {
 	if !seemsToUseNetwork(v.Source) {
 		return sandbox.Grant{}, nil, nil
@@ -46,9 +46,10 @@ func (r *Registry) grantOld(ctx context.Context, v *version) (sandbox.Grant, []s
 	switch {
 	case policy.Network == NetworkDeny:
 		return note("it is switched off in the settings (sandbox.policy.network)")
+	case len(hosts) == 0 && len(policy.AllowedDomains) > 0:
+		return note("none of sandbox.allowedDomains can be granted")
 	case len(hosts) == 0:
-		return note("it comes from an older workspace and declares no hosts, and access to any host cannot be granted yet; " +
-			"register it again with permissions.net, or name hosts in sandbox.allowedDomains")
+		hosts = []string{sandbox.AnyHost}
 	}
 	approved, err := r.workspaceApproved(ctx, hosts)
 	if err != nil {

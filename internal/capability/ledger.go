@@ -13,7 +13,8 @@ import (
 // migrations are the tables of this package. Times are RFC 3339 in UTC. A row
 // of admissions says that this machine's gate has let a version pass; nothing
 // runs without one. approvals holds what a person allowed for good; its row
-// with the name ” is for a whole workspace.
+// with the name ” is for a whole workspace. revocations has the capabilities
+// whose network a person took away: they ask, whatever policy says.
 var migrations = []string{`
 	CREATE TABLE admissions (
 		hash TEXT PRIMARY KEY, name TEXT NOT NULL, version TEXT NOT NULL,
@@ -34,6 +35,10 @@ var migrations = []string{`
 		workspace TEXT NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL,
 		runs INTEGER NOT NULL, succeeded INTEGER NOT NULL, last TEXT NOT NULL,
 		PRIMARY KEY (workspace, name, hash)
+	) STRICT`, `
+	CREATE TABLE revocations (
+		workspace TEXT NOT NULL, name TEXT NOT NULL, revoked TEXT NOT NULL,
+		PRIMARY KEY (workspace, name)
 	) STRICT`,
 }
 
@@ -193,6 +198,9 @@ const anyHost = "*"
 
 func (r *Registry) recordApproval(ctx context.Context, name string, hosts []string) error {
 	err := r.opts.DB.Write(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM revocations WHERE workspace = ? AND name = ?", r.workspace, name); err != nil {
+			return err
+		}
 		for _, host := range hosts {
 			_, err := tx.ExecContext(ctx, "INSERT OR IGNORE INTO approvals (workspace, name, host, approved) VALUES (?,?,?,?)",
 				r.workspace, name, host, r.opts.Now().UTC().Format(time.RFC3339))

@@ -76,12 +76,8 @@ func checkPermissions(p *Permissions, workspace string) (warnings, faults []stri
 	closedRead, closedWrite := sandbox.Protected(workspace)
 	faults = append(faults, checkPaths("read", p.Read, workspace, closedRead)...)
 	faults = append(faults, checkPaths("write", p.Write, workspace, closedWrite)...)
-	_, unenforced, err := parseLimits(p.Limits)
-	if err != nil {
+	if _, err := parseLimits(p.Limits); err != nil {
 		faults = append(faults, err.Error())
-	}
-	if len(unenforced) > 0 {
-		warnings = append(warnings, "limits that are kept but not enforced yet: "+strings.Join(unenforced, ", "))
 	}
 	return warnings, faults
 }
@@ -119,27 +115,25 @@ func checkPath(p, workspace string, closed []string) string {
 	return ""
 }
 
-// The most that a definition may ask for.
-const (
-	maxTimeout     = 10 * time.Minute
-	maxOutputBytes = 16 << 20
-	maxHeapMB      = 2048
-)
+// mostOf is the most that a definition may ask for.
+var mostOf = map[string]int64{
+	"timeoutMs": 600_000, "outputBytes": 16 << 20, "heapMB": 2048, "rssMB": 4096, "fileMB": 4096, "writtenMB": 16_384,
+	"files": 100_000, "processes": 512, "cpuS": 3600,
+}
 
 var limitKeys = []string{"timeoutMs", "outputBytes", "heapMB", "rssMB", "fileMB", "writtenMB", "files", "processes", "cpuS"}
 
-// parseLimits reads permissions.limits. unenforced are those that the sandbox
-// does not know yet.
-func parseLimits(raw json.RawMessage) (limits sandbox.Limits, unenforced []string, err error) {
+// parseLimits reads permissions.limits.
+func parseLimits(raw json.RawMessage) (limits sandbox.Limits, err error) {
 	if raw == nil {
-		return limits, nil, nil
+		return limits, nil
 	}
 	const at = "definition.permissions.limits"
 	fields, err := DecodeObject(raw, at, limitKeys...)
 	if err != nil {
-		return limits, nil, err
+		return limits, err
 	}
-	most := map[string]int64{"timeoutMs": maxTimeout.Milliseconds(), "outputBytes": maxOutputBytes, "heapMB": maxHeapMB}
+	numbers := make(map[string]int64, len(fields))
 	for _, key := range limitKeys {
 		value, ok := fields[key]
 		if !ok {
@@ -147,29 +141,33 @@ func parseLimits(raw json.RawMessage) (limits sandbox.Limits, unenforced []strin
 		}
 		var n int64
 		if json.Unmarshal(value, &n) != nil || n <= 0 {
-			return limits, nil, &InputError{at + "." + key, "want a positive integer, got " + clip(string(value), 40)}
+			return limits, &InputError{at + "." + key, "want a positive integer, got " + clip(string(value), 40)}
 		}
-		if bound, ok := most[key]; !ok {
-			unenforced = append(unenforced, key)
-		} else if n > bound {
-			return limits, nil, &InputError{at + "." + key, fmt.Sprintf("%d is more than the %d that is allowed", n, bound)}
+		if n > mostOf[key] {
+			return limits, &InputError{at + "." + key, fmt.Sprintf("%d is more than the %d that is allowed", n, mostOf[key])}
 		}
-		switch key {
-		case "timeoutMs":
-			limits.Timeout = time.Duration(n) * time.Millisecond
-		case "outputBytes":
-			limits.OutputBytes = n
-		case "heapMB":
-			limits.HeapMB = int(n)
-		}
+		numbers[key] = n
 	}
-	return limits, unenforced, nil
+	return sandbox.Limits{
+		Timeout:     time.Duration(numbers["timeoutMs"]) * time.Millisecond,
+		OutputBytes: numbers["outputBytes"],
+		HeapMB:      int(numbers["heapMB"]),
+		RSSMB:       int(numbers["rssMB"]),
+		FileMB:      int(numbers["fileMB"]),
+		WrittenMB:   int(numbers["writtenMB"]),
+		Files:       int(numbers["files"]),
+		Processes:   int(numbers["processes"]),
+		CPU:         time.Duration(numbers["cpuS"]) * time.Second,
+	}, nil
 }
 
 // covers reports whether one of allowed grants host.
 func covers(allowed []string, host string) bool {
 	name, port, _ := strings.Cut(strings.ToLower(host), ":")
 	return slices.ContainsFunc(allowed, func(a string) bool {
+		if a == sandbox.AnyHost {
+			return true
+		}
 		aName, aPort, hasPort := strings.Cut(strings.ToLower(a), ":")
 		if hasPort && aPort != port {
 			return false
@@ -225,7 +223,11 @@ func (r *Registry) allow(ctx context.Context, q Question) (waiting []string, err
 	if err := r.opts.Policy.check(q.Net); err != nil {
 		return nil, err
 	}
-	if r.opts.Policy.Network != NetworkAsk {
+	revoked, err := r.isRevoked(ctx, q.Name)
+	if err != nil {
+		return nil, err
+	}
+	if r.opts.Policy.Network != NetworkAsk && !revoked && !slices.Contains(q.Net, sandbox.AnyHost) {
 		return nil, nil
 	}
 	approved, err := r.approved(ctx, q.Name)

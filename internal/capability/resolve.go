@@ -73,7 +73,7 @@ func limitsOf(p *Permissions) sandbox.Limits {
 	if p == nil {
 		return sandbox.Limits{}
 	}
-	limits, _, err := parseLimits(p.Limits)
+	limits, err := parseLimits(p.Limits)
 	if err != nil {
 		return sandbox.Limits{} // the gate refuses these
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -47,10 +48,12 @@ func notYet(cfg *config.Config) []string {
 			names = append(names, name)
 		}
 	}
-	l := cfg.Sandbox.Limits
 	add(cfg.Agent.Budget.Session != 0, "agent.budget.sessionUSD")
 	add(cfg.Agent.Budget.Day != 0, "agent.budget.dayUSD")
-	add(cfg.Sandbox.CAFile != "", "sandbox.caFile")
+	if runtime.GOOS == "linux" {
+		return names
+	}
+	l := cfg.Sandbox.Limits
 	add(l.RSSMB != 0, "sandbox.limits.rssMB")
 	add(l.FileMB != 0, "sandbox.limits.fileMB")
 	add(l.WrittenMB != 0, "sandbox.limits.writtenMB")
@@ -97,7 +100,7 @@ func (c *command) open(ctx context.Context, cfg *config.Config, dirs config.Dirs
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !o.create {
 		return nil, &exitError{code: exitConfig, err: fmt.Errorf("the workspace %s does not exist yet; `tendril setup` creates it, and so does the first `tendril run`", path)}
 	}
-	a := &app{cfg: cfg, denoErr: denoErr, runner: &sandbox.Runner{Deno: deno, Home: dirs.Tendril}}
+	a := &app{cfg: cfg, denoErr: denoErr, runner: c.runner(cfg, deno, dirs)}
 	var warnings []string
 	if a.workspace, warnings, err = workspace.Open(path); err != nil {
 		return nil, &exitError{code: exitConfig, err: err}
@@ -143,20 +146,27 @@ func (c *command) database(ctx context.Context, dirs config.Dirs) (*store.DB, er
 	return db, nil
 }
 
-// ready says why nothing can run, if so.
-func (a *app) ready() error {
-	if err := requireLayers(a.cfg); err != nil {
-		return err
+// runner makes what runs capabilities.
+func (c *command) runner(cfg *config.Config, deno sandbox.Deno, dirs config.Dirs) *sandbox.Runner {
+	self := c.Executable
+	if self != "" && runtime.GOOS == "linux" {
+		self = "/proc/self/exe" // also when the file was replaced by a newer one meanwhile
 	}
-	return a.denoErr
+	return &sandbox.Runner{Deno: deno, Home: dirs.Tendril, Self: self, RequireOS: cfg.Sandbox.Require == "os", CAFile: cfg.Sandbox.CAFile}
 }
 
-// requireLayers refuses to run with less than the settings ask for.
-func requireLayers(cfg *config.Config) error {
-	if cfg.Sandbox.Require != "os" {
-		return nil
+// ready says why nothing can run, if so, and prepares the first run.
+func (a *app) ready(ctx context.Context) error {
+	if a.denoErr != nil {
+		return a.denoErr
 	}
-	return &exitError{code: exitSandbox, err: errors.New(`sandbox.require is "os", and this version has no operating system layer, so nothing may run; to run with Deno's permissions alone: tendril config set sandbox.require any`)}
+	if a.cfg.Sandbox.Require == "os" {
+		if layer := a.runner.Layer(ctx); !layer.On {
+			return &exitError{code: exitSandbox, err: fmt.Errorf(`sandbox.require is "os", and the operating system layer is not in force (%s), so nothing may run; to run with Deno's permissions alone: tendril config set sandbox.require any`, layer.Why)}
+		}
+	}
+	a.runner.Prepare()
+	return nil
 }
 
 func (a *app) close() error {
@@ -164,13 +174,17 @@ func (a *app) close() error {
 	if a.registry != nil {
 		err = a.registry.Close()
 	}
+	a.runner.Close()
 	return errors.Join(err, a.db.Close(), a.workspace.Close())
 }
 
 // limits are the configured limits of a run.
 func (a *app) limits() sandbox.Limits {
 	l := a.cfg.Sandbox.Limits
-	return sandbox.Limits{Timeout: l.Timeout, OutputBytes: int64(l.OutputBytes), HeapMB: l.HeapMB}
+	return sandbox.Limits{
+		Timeout: l.Timeout, OutputBytes: int64(l.OutputBytes), HeapMB: l.HeapMB, RSSMB: l.RSSMB, FileMB: l.FileMB,
+		WrittenMB: l.WrittenMB, Files: l.Files, Processes: l.Processes, CPU: l.CPU,
+	}
 }
 
 // executor runs capabilities of the workspace.

@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/tendril-agent/tendril/internal/agent"
 	"github.com/tendril-agent/tendril/internal/capability"
+	"github.com/tendril-agent/tendril/internal/sandbox"
 	"github.com/tendril-agent/tendril/internal/terminal"
 )
 
@@ -80,6 +82,7 @@ func (t *terminalApprover) read() {
 // question is what the person reads. What came from a model is cleaned and
 // quoted.
 func question(q capability.Question) string {
+	q.New, q.Net = hostNames(q.New), hostNames(q.Net)
 	if q.Name == "" {
 		return fmt.Sprintf("May the capabilities of this workspace reach %s?", terminal.Line(strings.Join(q.New, ", ")))
 	}
@@ -89,6 +92,17 @@ func question(q capability.Question) string {
 		text += "\n  all its hosts: " + strings.Join(q.Net, ", ")
 	}
 	return terminal.Clean(text)
+}
+
+// hostNames are hosts as a person calls them.
+func hostNames(hosts []string) []string {
+	names := slices.Clone(hosts)
+	for i, h := range names {
+		if h == sandbox.AnyHost {
+			names[i] = "any public host"
+		}
+	}
+	return names
 }
 
 // parseAnswer takes whole words and their first letters; nothing else decides.

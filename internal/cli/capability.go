@@ -19,10 +19,11 @@ import (
 
 func (c *command) capabilityCommand() *cobra.Command {
 	var workspace string
+	var explain bool
 	cmd := &cobra.Command{
 		Use:     "capability",
 		Aliases: []string{"cap"},
-		Short:   "See, run, accept and approve capabilities",
+		Short:   "See, run, accept and approve capabilities, and what they may do",
 		Long: `See and run what is kept in the workspace, accept your own edits, and allow what a capability asks for.
 
 Exit codes: 0 done, 1 failed or no such capability, 2 usage, 3 settings, 5 sandbox or Deno missing,
@@ -48,9 +49,10 @@ Exit codes: 0 done, 1 failed or no such capability, 2 usage, 3 settings, 5 sandb
 	}
 	run := &cobra.Command{
 		Use: "run name [arguments]", Short: "Run a capability with a JSON object of arguments", Args: cobra.RangeArgs(1, 2),
-		Example: "  tendril capability run count_words\n  tendril capability run count_words '{\"extensions\": [\"md\"]}'",
-		RunE:    with(c.capabilityRun),
+		Example: "  tendril capability run count_words\n  tendril capability run count_words '{\"extensions\": [\"md\"]}'\n  tendril capability run count_words --explain",
+		RunE:    with(func(ctx context.Context, a *app, args []string) error { return c.capabilityRun(ctx, a, args, explain) }),
 	}
+	run.Flags().BoolVar(&explain, "explain", false, "tell on stderr what the run might do, and what it did")
 	accept := &cobra.Command{
 		Use: "accept name", Short: "Make your edit of tools/<name>.ts a version, through the gate", Args: cobra.ExactArgs(1),
 		Example: "  tendril capability accept count_words",
@@ -67,10 +69,11 @@ access to all capabilities in the format of the original Tendril, which declare 
 	}
 	approve.Flags().String("workspace", "", "`=folder` of the registry; without a name: approve the whole workspace")
 	approve.Flags().Lookup("workspace").NoOptDefVal = configuredWorkspace
-	for _, named := range []*cobra.Command{show, run, accept, approve} {
+	permissions := c.permissionsCommand(with)
+	for _, named := range []*cobra.Command{show, run, accept, approve, permissions} {
 		named.ValidArgsFunction = c.completeNames(&workspace)
 	}
-	cmd.AddCommand(list, show, run, accept, approve)
+	cmd.AddCommand(list, show, run, accept, approve, permissions)
 	return cmd
 }
 
@@ -184,7 +187,7 @@ func infoText(i *capability.Info) string {
 	return b.String()
 }
 
-func (c *command) capabilityRun(ctx context.Context, a *app, args []string) error {
+func (c *command) capabilityRun(ctx context.Context, a *app, args []string, explain bool) error {
 	arguments := json.RawMessage("{}")
 	if len(args) == 2 {
 		arguments = json.RawMessage(args[1])
@@ -192,12 +195,14 @@ func (c *command) capabilityRun(ctx context.Context, a *app, args []string) erro
 			return usageError(`the arguments are not valid JSON: %s; for example: tendril capability run %s '{"n": 1}'`, clip(args[1], 100), args[0])
 		}
 	}
-	if err := a.ready(); err != nil {
+	if err := a.ready(ctx); err != nil {
 		return err
 	}
 	status := newStatusLine(c.Err, false)
 	r := newRenderer(c.Out, status, c.style())
-	x, err := a.executor().Execute(ctx, args[0], arguments, "", func(p agent.Progress) {
+	executor := a.executor()
+	executor.Explain = explain
+	x, err := executor.Execute(ctx, args[0], arguments, "", func(p agent.Progress) {
 		if p.Step != "" && p.State != "running" {
 			r.progress(p)
 		}
@@ -214,6 +219,7 @@ func (c *command) capabilityRun(ctx context.Context, a *app, args []string) erro
 		}
 	} else {
 		c.showRun(x)
+		c.explain(x)
 	}
 	switch x.Outcome {
 	case sandbox.OK:

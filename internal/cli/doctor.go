@@ -110,15 +110,14 @@ func (c *command) checks(ctx context.Context, workspaceFlag string) []check {
 // checkSandbox runs a tiny program that tries what no run may do.
 func (c *command) checkSandbox(ctx context.Context, cfg *config.Config, dirs config.Dirs, deno sandbox.Deno) check {
 	const name = "sandbox"
-	if err := requireLayers(cfg); err != nil {
-		return broken(name, err)
-	}
 	folder, err := os.MkdirTemp("", "tendril-doctor-")
 	if err != nil {
 		return broken(name, fmt.Errorf("no temporary folder can be made: %w", err))
 	}
 	defer os.RemoveAll(folder)
-	runner := &sandbox.Runner{Deno: deno, Home: dirs.Tendril}
+	runner := c.runner(cfg, deno, dirs)
+	defer runner.Close()
+	layer := runner.Layer(ctx)
 	started := time.Now()
 	result, err := runner.Run(ctx, sandbox.Job{
 		Name: "doctor", Workspace: folder, Args: json.RawMessage(`{"n": 41}`),
@@ -140,8 +139,12 @@ func (c *command) checkSandbox(ctx context.Context, cfg *config.Config, dirs con
 	case result.Text != "42":
 		return broken(name, &exitError{code: exitSandbox, err: fmt.Errorf("a test program got out or did not work: %s", result.Text)})
 	}
-	return warned(name, fmt.Sprintf("in force: Deno's permissions, limits of time, output and heap (a test program ran in %d ms)", time.Since(started).Milliseconds()),
-		"the operating system layer and the egress proxy come with a later version")
+	ran := fmt.Sprintf("a test program ran in %d ms", time.Since(started).Milliseconds())
+	if !layer.On {
+		return warned(name, "in force: Deno's permissions and limits; not in force: the operating system layer and the egress proxy, so files and hosts are guarded by Deno alone ("+ran+")",
+			"it cannot start here: "+layer.Why+"; to refuse to run without it: tendril config set sandbox.require os")
+	}
+	return passed(name, "in force: the operating system layer, the egress proxy, Deno's permissions, limits (%s)", ran)
 }
 
 func (c *command) checkRegistry(ctx context.Context, cfg *config.Config, dirs config.Dirs, flag string) []check {

@@ -89,7 +89,7 @@ func (c *command) run(ctx context.Context, o runOptions, args []string) error {
 			c.warn("%v", err)
 		}
 	}()
-	if err := a.ready(); err != nil {
+	if err := a.ready(ctx); err != nil {
 		return err
 	}
 	return c.turn(ctx, a, m, o, prompt)

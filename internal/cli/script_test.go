@@ -17,10 +17,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tendril-agent/tendril/internal/cli"
+	"github.com/tendril-agent/tendril/internal/sandbox/jail"
 	"github.com/tendril-agent/tendril/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
+	jail.Main()
 	testscript.Main(m, map[string]func(){
 		"tendril": func() {
 			std := cli.System()

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -20,6 +21,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tendril-agent/tendril/internal/egress"
+	"github.com/tendril-agent/tendril/internal/sandbox/jail"
 	"github.com/tendril-agent/tendril/internal/testkit"
 )
 
@@ -30,9 +33,10 @@ const secret = "SECRET-TOKEN-5f1c"
 // loopback that counts its visitors.
 type fixture struct {
 	ws, outside, home string
+	net               *internet
 	server            *httptest.Server
 	hits              atomic.Int64
-	runner            Runner
+	runner            *Runner
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -66,7 +70,7 @@ func newFixture(t *testing.T) *fixture {
 		fmt.Fprintln(w, secret)
 	}))
 	t.Cleanup(f.server.Close)
-	f.runner = Runner{Deno: Deno{Path: testkit.Deno(t)}, Home: filepath.Join(f.home, ".tendril")}
+	f.runner = &Runner{Self: selfForTests(), Deno: Deno{Path: testkit.Deno(t)}, Home: filepath.Join(f.home, ".tendril")}
 	return f
 }
 
@@ -152,30 +156,37 @@ func (f *fixture) source(t *testing.T, file string) []byte {
 		"{{HOSTNAME}}", hostname, "{{NPM_HOST}}", "npm.test", "{{WASI_B64}}", base64.StdEncoding.EncodeToString(wasm)).Replace(string(raw)))
 }
 
-// notYet are the programs that only a later layer can stop, or that need what
-// does not exist yet.
+// notYet are the programs that need what does not exist yet.
 func notYet() map[string]string {
 	const (
-		osLayer = "needs the operating system layer"
-		limits  = "needs the limits of the operating system layer"
-		proxy   = "needs a granted host, so the egress proxy and its hermetic network"
 		deps    = "needs dependencies"
 		content = "accepted: a file that a person hard-linked into the workspace is content of it"
 	)
 	return map[string]string{
 		"fs_hardlink_planted": content, "write_hardlink_planted": content,
-		"env_sysinfo": osLayer + ": a host name of its own", "write_setuid": osLayer,
-		"dos_disk_sparse": limits, "dos_disk_many_files": limits, "dos_fd_exhaust": limits,
-		"dos_mem_wasm": limits, "dos_mem_string": limits,
-		"net_dns_rebind_granted": proxy, "net_redirect_loopback": proxy, "net_redirect_other_host": proxy,
-		"net_host_parser_tricks": proxy, "net_granted_host_private": proxy, "net_proxy_direct": proxy,
-		"net_proxy_env_change": proxy, "net_sni_mismatch": proxy, "net_domain_fronting": proxy, "net_tls_downgrade": proxy,
 		"sc_npm_unpinned": deps, "sc_npm_postinstall": deps, "cfg_deno_lock": deps,
 	}
 }
 
+// notByFlags adds what Deno's permissions alone cannot do.
+func notByFlags() map[string]string {
+	const proxy = "needs a granted host, so the egress proxy and its hermetic network"
+	skip := notYet()
+	skip["env_sysinfo"] = "Deno tells the name of the machine"
+	skip["write_setuid"] = "Deno may set any mode"
+	for _, name := range []string{
+		"net_dns_rebind_granted", "net_redirect_loopback", "net_redirect_other_host", "net_host_parser_tricks", "net_granted_host_private",
+		"net_proxy_direct", "net_proxy_env_change", "net_sni_mismatch", "net_domain_fronting", "net_tls_downgrade",
+	} {
+		skip[name] = proxy
+	}
+	return skip
+}
+
 type attack struct {
 	Name       string   `json:"name"`
+	Class      string   `json:"class"`
+	Grant      string   `json:"grant"`
 	Checks     []string `json:"checks"`
 	Plant      string   `json:"plant"`
 	Phases     string   `json:"phases"`
@@ -184,6 +195,18 @@ type attack struct {
 	Limits     struct {
 		Quick bool `json:"wall_expect_quick"`
 	} `json:"limits"`
+}
+
+// hosts are what the program is granted. Those that attack addresses get any
+// host, so that only the proxy is in their way.
+func (a attack) hosts(port string) []string {
+	switch {
+	case a.Grant != "":
+		return strings.Split(strings.ReplaceAll(a.Grant, "{{PORT}}", port), ",")
+	case a.Class == "ssrf":
+		return []string{AnyHost}
+	}
+	return nil
 }
 
 func readManifest(t *testing.T, file string, into any) {
@@ -197,53 +220,123 @@ func readManifest(t *testing.T, file string, into any) {
 	}
 }
 
+// policies are the ways in which the corpus is run. Each layer is tried alone,
+// so that it holds when the other one fails, and both together.
+var policies = map[string]struct {
+	run  func(*testing.T, *fixture, Job) Result
+	skip func() map[string]string
+	// weak is set where what a program says of itself, and limits of Deno's own,
+	// do not count: with all of Deno's permissions it may do much that is no escape.
+	weak bool
+}{
+	"everything": {run: func(t *testing.T, f *fixture, job Job) Result { return mustRun(t, f.runner, job) }, skip: notYet},
+	"flags": {run: func(t *testing.T, f *fixture, job Job) Result {
+		job.Grant.Net = nil // there is no hermetic network without the proxy
+		return mustRun(t, &Runner{Deno: f.runner.Deno, Home: f.runner.Home}, job)
+	}, skip: notByFlags},
+	"os": {run: runWithAllPermissions, skip: notYet, weak: true},
+}
+
+// runWithAllPermissions turns Deno's permissions off: only the operating system
+// layer is left.
+func runWithAllPermissions(t *testing.T, f *fixture, job Job) Result {
+	t.Helper()
+	job.Limits = job.Limits.WithDefaults()
+	access, err := newAccess(t.Context(), job, f.runner.Home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stage, err := newStage(f.runner.Home, job.Name, job.Source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stage.Close()
+	if layer := f.runner.Layer(t.Context()); !layer.On {
+		t.Skip("no operating system layer here: ", layer.Why)
+	}
+	r := run{job: job, access: access, stage: stage, nonce: newNonce(), begin: time.Now()}
+	ctx, stop := context.WithCancelCause(t.Context())
+	defer stop(nil)
+	defer time.AfterFunc(job.Limits.Timeout, func() { stop(errTimedOut) }).Stop()
+	out := newOutput(job.Limits.OutputBytes, frameMarker(r.nonce), stop, nil)
+	args := []string{"run", "--allow-all", "--no-prompt", "--quiet", "--no-config", "--node-modules-dir=none", "--no-lock", "--no-remote", "--no-npm",
+		"--v8-flags=--max-old-space-size=256", stage.bootstrap()}
+	proxy, err := egress.New(egress.Options{Allow: job.Grant.Net, Resolver: f.net, Dial: f.net.dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	authorities, places, err := trusted("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := append(append(environment(stage), proxyEnvironment()...), authorities...)
+	spec := f.runner.spec(args, env, access.workspace, append(access.places(stage, job.Limits), places...))
+	spec.Limits, spec.Proxy = job.Limits.kernel(), true
+	entered := func(p *jail.Process) func() {
+		ended, closeProxy := r.watched(p.Cmd.Process.Pid, stop), serve(ctx, proxy, p.Listener)
+		return func() { ended(); closeProxy() }
+	}
+	state, err := newCell(f.runner.Self).run(order{ctx: ctx, spec: spec, entered: entered}, r.input(), out.stdout(), out.stderr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.result(out, state, context.Cause(ctx))
+}
+
 func TestRunner_Attacks(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the programs attack a Unix system")
 	}
 	var attacks []attack
 	readManifest(t, "testdata/attacks/manifest.json", &attacks)
-	skip := notYet()
-	for _, a := range attacks {
-		t.Run(a.Name, func(t *testing.T) {
-			if reason := skip[a.Name]; reason != "" {
-				t.Skip(reason)
-			}
-			t.Parallel()
-			attackOnce(t, a)
-		})
+	for name, policy := range policies {
+		skip := policy.skip()
+		for _, a := range attacks {
+			t.Run(name+"/"+a.Name, func(t *testing.T) {
+				if reason := skip[a.Name]; reason != "" {
+					t.Skip(reason)
+				}
+				t.Parallel()
+				attackOnce(t, a, policy.run, policy.weak)
+			})
+		}
 	}
 }
 
 // attackOnce runs one program and judges by what the host sees, not by what
 // the program says.
-func attackOnce(t *testing.T, a attack) {
+func attackOnce(t *testing.T, a attack, run func(*testing.T, *fixture, Job) Result, weak bool) {
 	f := newFixture(t)
 	f.plant(t, a.Plant)
 	before := f.seal(t)
+	_, port, _ := net.SplitHostPort(f.server.Listener.Addr().String())
+	f.net = newInternet(t, a.hosts(port))
+	f.runner.Resolver, f.runner.Dial = f.net, f.net.dial
 	job := Job{
 		Name: a.Name, Source: f.source(t, "testdata/attacks/"+a.Name+".ts"), Args: json.RawMessage(a.Args),
-		Workspace: f.ws, Limits: Limits{Timeout: 6 * time.Second},
+		Workspace: f.ws, Limits: Limits{Timeout: 6 * time.Second}, Grant: Grant{Net: f.net.granted},
 	}
-	result := mustRun(t, f.runner, job)
+	result := run(t, f, job)
 	if a.Phases == "twice" {
-		result = mustRun(t, f.runner, job)
+		result = run(t, f, job)
 	}
 	all := result.Stdout + result.Stderr + result.Text + string(result.Value)
 	switch {
-	case !ranPattern.MatchString(all) && result.Stdout+result.Stderr == "":
+	case !ranPattern.MatchString(all) && result.Stdout+result.Stderr == "" && result.Outcome != OK && !strings.HasSuffix(string(result.Outcome), "_limit"):
 		t.Error("it did not run")
 	case strings.Contains(all, secret), strings.Contains(all, "root:x:0:0"):
 		t.Error("it read a secret")
-	case slices.Contains(a.Checks, "marker") && escapedPattern.MatchString(result.Stdout):
+	case !weak && slices.Contains(a.Checks, "marker") && escapedPattern.MatchString(result.Stdout):
 		t.Error("it escaped")
+	case len(f.net.escapes) > 0:
+		t.Errorf("it got out: %q", f.net.escapes)
 	case f.hits.Load() > 0:
 		t.Error("it reached the server on loopback")
 	case f.seal(t) != before:
 		t.Error("it changed the registry, the outside or the home")
-	case a.ExpectExit != nil && result.ExitCode != *a.ExpectExit:
+	case !weak && a.ExpectExit != nil && result.ExitCode != *a.ExpectExit:
 		t.Errorf("exit code %d, want %d", result.ExitCode, *a.ExpectExit)
-	case a.Limits.Quick && result.Outcome == TimedOut:
+	case !weak && a.Limits.Quick && result.Outcome == TimedOut:
 		t.Error("it had to be stopped")
 	case strings.ContainsFunc(all, unwanted):
 		t.Error("control characters in its output")
@@ -254,11 +347,11 @@ func attackOnce(t *testing.T, a attack) {
 }
 
 var (
-	ranPattern     = regexp.MustCompile(`Requires \w+ access|npm specifiers were requested|Unstable API`)
+	ranPattern     = regexp.MustCompile(`Requires \w+ access|npm specifiers were requested|remote specifier was requested|Module not found|Unstable API`)
 	escapedPattern = regexp.MustCompile(`(?m)^ESCAPED`)
 )
 
-func mustRun(t *testing.T, runner Runner, job Job) Result {
+func mustRun(t *testing.T, runner *Runner, job Job) Result {
 	t.Helper()
 	result, err := runner.Run(t.Context(), job)
 	if err != nil {
@@ -287,8 +380,8 @@ func TestRunner_Honest(t *testing.T) {
 	readManifest(t, "testdata/honest/manifest.json", &programs)
 	for _, p := range programs {
 		t.Run(p.Name, func(t *testing.T) {
-			if len(p.Net) > 0 || p.Deps > 0 {
-				t.Skip("needs the egress proxy or dependencies")
+			if p.Deps > 0 || p.Name == "local_server" {
+				t.Skip("needs dependencies, or a server of its own")
 			}
 			t.Parallel()
 			f := newFixture(t)
@@ -296,7 +389,14 @@ func TestRunner_Honest(t *testing.T) {
 			if err != nil || p.Args == nil {
 				args = nil
 			}
-			got := mustRun(t, f.runner, Job{Name: p.Name, Source: f.source(t, "testdata/honest/"+p.Name+".ts"), Args: args, Workspace: f.ws})
+			f.net = newInternet(t, p.Net)
+			f.runner.Resolver, f.runner.Dial = f.net, f.net.dial
+			if len(p.Net) > 0 && !f.runner.Layer(t.Context()).On {
+				t.Skip("needs the egress proxy")
+			}
+			got := mustRun(t, f.runner, Job{
+				Name: p.Name, Source: f.source(t, "testdata/honest/"+p.Name+".ts"), Args: args, Workspace: f.ws, Grant: Grant{Net: p.Net},
+			})
 			text := strings.TrimSpace(got.Stdout)
 			switch {
 			case got.ExitCode != p.ExpectExit:

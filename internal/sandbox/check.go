@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -111,12 +112,7 @@ func (r *Runner) deno(ctx context.Context, s *stage, subcommand string, args ...
 		"--no-lock", "--no-remote", "--no-npm", "--deny-import",
 	}
 	var stdout, stderr boundedBuffer
-	cmd := exec.CommandContext(ctx, r.Deno.Path, append(flags, args...)...)
-	cmd.Dir = s.root
-	cmd.Env = append(environment(s), "DENO_V8_FLAGS=--max-old-space-size="+strconv.Itoa(checkHeapMB))
-	cmd.Stdout = &stdout
-	cmd.Stderr = &stderr
-	state, err := runGroup(cmd)
+	state, err := r.look(ctx, s, append(flags, args...), &stdout, &stderr)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "", 0, fmt.Errorf("`deno %s` was stopped after %s: %w", subcommand, checkTimeout, ctx.Err())
@@ -132,6 +128,27 @@ func (r *Runner) deno(ctx context.Context, s *stage, subcommand string, args ...
 		return "", 0, fmt.Errorf("`deno %s` died: %s", subcommand, state)
 	}
 	return string(stdout.Bytes()) + "\n" + string(stderr.Bytes()), code, nil
+}
+
+// look runs Deno on the stage alone, in the operating system layer if that is in
+// force.
+func (r *Runner) look(ctx context.Context, s *stage, args []string, stdout, stderr io.Writer) (*os.ProcessState, error) {
+	env := append(environment(s), "DENO_V8_FLAGS=--max-old-space-size="+strconv.Itoa(checkHeapMB))
+	inside := func() (*os.ProcessState, error) {
+		limits := Limits{RSSMB: 2 * checkHeapMB}.WithDefaults()
+		spec := r.spec(args, env, s.root, s.places(limits))
+		spec.Limits = limits.kernel()
+		return newCell(r.Self).run(order{ctx: ctx, spec: spec}, nil, stdout, stderr)
+	}
+	if state, layer, err := r.inLayer(ctx, inside); layer.On {
+		return state, err
+	}
+	cmd := exec.CommandContext(ctx, r.Deno.Path, args...)
+	cmd.Dir = s.root
+	cmd.Env = env
+	cmd.Stdout = stdout
+	cmd.Stderr = stderr
+	return runGroup(cmd, nil)
 }
 
 var (

@@ -92,7 +92,7 @@ func npmPack(ctx context.Context, dir, spec string, withhold []string) (string, 
 	})
 	cmd.Stdout = &out
 	cmd.Stderr = &out
-	state, err := runGroup(cmd)
+	state, err := runGroup(cmd, nil)
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("`npm pack %s` was stopped: %w", spec, ctx.Err())
 	}

@@ -142,7 +142,7 @@ func askVersion(path string) (string, error) {
 	cmd := exec.CommandContext(ctx, path, "--version")
 	cmd.Env = append(systemEnv(), "DENO_NO_UPDATE_CHECK=1", "NO_COLOR=1")
 	cmd.Stdout = &out
-	if _, err := runGroup(cmd); err != nil {
+	if _, err := runGroup(cmd, nil); err != nil {
 		return "", fmt.Errorf("`deno --version` failed: %w", err)
 	}
 	first, _, _ := bytes.Cut(out.Bytes(), []byte("\n"))

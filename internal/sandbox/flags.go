@@ -3,10 +3,13 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tendril-agent/tendril/internal/sandbox/jail"
 )
 
 // access is a grant in the form of Deno's flags, all paths resolved.
@@ -14,6 +17,7 @@ type access struct {
 	workspace           string
 	read, write         []string
 	denyRead, denyWrite []string
+	nested              []string // protected places that only the operating system layer can close
 	net                 []string
 }
 
@@ -124,13 +128,16 @@ func (a *access) closeLinks(ctx context.Context) error {
 			return fmt.Errorf("a link cannot be closed: %w", err)
 		}
 	}
+	a.nested = found.protected
 	a.denyRead = append(a.denyRead, found.denyRead...)
 	a.denyWrite = append(a.denyWrite, found.denyWrite...)
 	return nil
 }
 
-// flags are the arguments of `deno` for a run, bootstrap included.
-func (a *access) flags(s *stage, heapMB int) []string {
+// flags are the arguments of `deno` for a run, bootstrap included. With proxied
+// the egress proxy decides which addresses a host may have; without it Deno's
+// own rules must.
+func (a *access) flags(s *stage, heapMB int, proxied bool) []string {
 	args := []string{
 		"run", "--no-prompt", "--quiet", "--no-config", "--node-modules-dir=none",
 		"--no-code-cache", "--cached-only", "--no-lock", "--no-remote", "--no-npm", "--deny-import",
@@ -146,7 +153,12 @@ func (a *access) flags(s *stage, heapMB int) []string {
 	}
 	args = appendLists(args, "--allow-write=", write)
 	args = appendLists(args, "--deny-write=", a.denyWrite)
-	if len(a.net) > 0 {
+	switch {
+	case proxied && slices.Contains(a.net, AnyHost):
+		args = append(args, "--allow-net")
+	case proxied:
+		args = appendLists(args, "--allow-net=", append(slices.Clone(a.net), jail.ProxyAddress))
+	case len(a.net) > 0:
 		args = appendLists(args, "--allow-net=", a.net)
 		args = appendLists(args, "--deny-net=", append(closedRanges(), "[::1]", "[::]"))
 	}
@@ -167,6 +179,43 @@ func appendLists(args []string, flag string, list []string) []string {
 		list = list[n:]
 	}
 	return args
+}
+
+// proxyEnvironment leads everything through the egress proxy.
+func proxyEnvironment() []string {
+	const proxy = "http://" + jail.ProxyAddress
+	return []string{"HTTP_PROXY=" + proxy, "HTTPS_PROXY=" + proxy, "http_proxy=" + proxy, "https_proxy=" + proxy, "NO_PROXY=", "no_proxy=", "NODE_USE_ENV_PROXY=1"}
+}
+
+// authorityFiles are where systems keep the certificates that they trust.
+var authorityFiles = []string{
+	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/pki/tls/cacert.pem",
+	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem",
+}
+
+// trusted shows a run the certificates that this system trusts, and those of
+// another file.
+func trusted(more string) (env []string, places []jail.Mount, err error) {
+	show := func(variable, inside, file string) error {
+		real, err := filepath.EvalSymlinks(file)
+		if err != nil {
+			return err
+		}
+		env = append(env, variable+"="+inside)
+		places = append(places, jail.Mount{Path: inside, Source: real, Kind: jail.Read})
+		return nil
+	}
+	for _, file := range append([]string{os.Getenv("SSL_CERT_FILE")}, authorityFiles...) {
+		if file != "" && show("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt", file) == nil {
+			break
+		}
+	}
+	if more != "" {
+		if err := show("DENO_CERT", "/etc/ssl/more.pem", more); err != nil {
+			return nil, nil, fmt.Errorf("sandbox.caFile cannot be used: %w", err)
+		}
+	}
+	return env, places, nil
 }
 
 // environment is all that Deno and the capability see.

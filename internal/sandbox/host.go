@@ -21,15 +21,21 @@ func closedRanges() []string {
 	}
 }
 
+// AnyHost grants every public host. It needs the egress proxy.
+const AnyHost = "*"
+
 var (
 	labelPattern   = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$`)
 	numericPattern = regexp.MustCompile(`^(?:[0-9]+|0x[0-9a-f]*)$`)
 )
 
 // CheckHost says whether an entry of [Grant.Net] can be granted: host,
-// host:port or *.host, with a public host. "*.example.com" also grants
+// host:port or *.host, with a public host, or [AnyHost]. "*.example.com" also grants
 // example.com itself and any deeper name. The error tells what to write instead.
 func CheckHost(entry string) error {
+	if entry == AnyHost {
+		return nil
+	}
 	host, err := splitHost(entry)
 	if err != nil {
 		return fmt.Errorf("the host %q cannot be granted: %w", entry, err)
@@ -45,8 +51,8 @@ func splitHost(entry string) (string, error) {
 	switch {
 	case entry == "":
 		return "", fmt.Errorf("it is empty; write a host such as api.example.com")
-	case entry == "*" || strings.HasPrefix(entry, "*:"):
-		return "", fmt.Errorf("any host at all is not supported yet; name the hosts")
+	case strings.HasPrefix(entry, "*:"):
+		return "", fmt.Errorf("any host is written * alone; better name the hosts")
 	case strings.Contains(entry, "://"):
 		return "", fmt.Errorf("write the host alone, without a scheme")
 	case strings.ContainsAny(entry, "/?#"):

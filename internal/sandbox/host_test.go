@@ -16,7 +16,8 @@ func TestCheckHost(t *testing.T) {
 	}
 	for want, entries := range map[string][]string{
 		"empty":             {""},
-		"not supported yet": {"*", "*:443", "[::1]", "[2001:db8::1]:443", "::1", "fe80::1"},
+		"written * alone":   {"*:443"},
+		"not supported yet": {"[::1]", "[2001:db8::1]:443", "::1", "fe80::1"},
 		"scheme":            {"https://example.com", "file:///etc"},
 		"path":              {"example.com/", "example.com/x", "example.com?q", "example.com#f"},
 		"user":              {"user@example.com", "user:pw@example.com"},

@@ -14,6 +14,9 @@ import (
 // maxLinks bounds the deny rules of one run.
 const maxLinks = 4096
 
+// maxProtected bounds the places that one run has to close.
+const maxProtected = 2000
+
 // links finds what Deno's permissions do not see: they are checked against the
 // path that is asked for, not against the place where a symbolic link in it
 // leads. Each link whose target is not granted is denied. And since a rename
@@ -25,6 +28,8 @@ type links struct {
 
 	denyRead, denyWrite []string
 	first               string
+
+	protected []string // by their names, below the top of the workspace
 }
 
 // scan walks everything below a granted root but what is closed both ways. A
@@ -59,6 +64,8 @@ func (l *links) scanDir(ctx context.Context, dir, top string) error {
 			topPath = path
 		}
 		switch {
+		case protectedName(entry.Name(), dir):
+			l.protected = append(l.protected, path)
 		case entry.Type()&(fs.ModeSymlink|fs.ModeIrregular) != 0:
 			l.link(path, topPath)
 		case entry.IsDir() && (l.canRead(path) || l.canWrite(path)):
@@ -66,6 +73,9 @@ func (l *links) scanDir(ctx context.Context, dir, top string) error {
 				return err
 			}
 		}
+	}
+	if len(l.protected) > maxProtected {
+		return fmt.Errorf("more than %d protected files, such as %s: grant a smaller folder", maxProtected, l.protected[0])
 	}
 	if len(l.denyRead)+len(l.denyWrite) > maxLinks {
 		return fmt.Errorf("more than %d links lead outside of what the capability may use, such as %s: remove them, or grant a smaller folder", maxLinks, l.first)

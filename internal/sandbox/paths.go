@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -64,11 +65,7 @@ func withinAny(path string, roots []string) bool {
 // Deno's flags take exact paths only, so these are names at the top of the
 // workspace, whether they exist or not, and each ".env…" that is there now.
 func Protected(workspace string) (read, write []string) {
-	names := []string{
-		".git", ".env", ".env.local", ".npmrc",
-		"deno.json", "deno.jsonc", "deno.lock", "jsr.json", "jsr.jsonc",
-		"package.json", "package-lock.json", "npm-shrinkwrap.json",
-	}
+	names := append([]string{".git", ".env", ".env.local", ".npmrc"}, configurations...)
 	seen := make(map[string]bool, len(names))
 	for _, name := range names {
 		seen[name] = true
@@ -84,4 +81,20 @@ func Protected(workspace string) (read, write []string) {
 	}
 	write = append(write, read...)
 	return read, append(write, filepath.Join(workspace, "tools"))
+}
+
+// configurations are the files that configure Deno and npm.
+var configurations = []string{
+	"deno.json", "deno.jsonc", "deno.lock", "jsr.json", "jsr.jsonc",
+	"package.json", "package-lock.json", "npm-shrinkwrap.json",
+}
+
+// protectedName reports whether an entry of a folder is protected by its name. A
+// package of npm is made of such files: what is below node_modules is left alone.
+func protectedName(name, dir string) bool {
+	lower := strings.ToLower(name)
+	if lower == ".git" || lower == ".npmrc" || strings.HasPrefix(lower, ".env") {
+		return true
+	}
+	return slices.Contains(configurations, lower) && !strings.Contains(filepath.ToSlash(dir)+"/", "/node_modules/")
 }

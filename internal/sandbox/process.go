@@ -15,9 +15,12 @@ const waitDelay = time.Second
 // own process group. When its context ends the whole group is killed, and on
 // Linux also when we die in whatever way.
 //
+// started, if it is set, is called with the process's number, and what it
+// returns after the end.
+//
 // The error is nil when the process ended, with whatever code; how it ended is
 // in the state.
-func runGroup(cmd *exec.Cmd) (*os.ProcessState, error) {
+func runGroup(cmd *exec.Cmd, started func(pid int) (ended func())) (*os.ProcessState, error) {
 	// The kernel sends the parent-death signal when the thread that started the
 	// child ends: this thread has to live as long as the child.
 	runtime.LockOSThread()
@@ -26,10 +29,16 @@ func runGroup(cmd *exec.Cmd) (*os.ProcessState, error) {
 	isolate(cmd)
 	cmd.Cancel = func() error { return killGroup(cmd.Process) }
 	cmd.WaitDelay = waitDelay
-	err := cmd.Run()
-	if cmd.ProcessState == nil {
+	err := cmd.Start()
+	if err != nil {
 		return nil, err
 	}
+	ended := func() {}
+	if started != nil {
+		ended = started(cmd.Process.Pid)
+	}
+	err = cmd.Wait()
+	ended()
 	var exit *exec.ExitError
 	if err == nil || errors.As(err, &exit) || errors.Is(err, exec.ErrWaitDelay) || cmd.ProcessState.Exited() {
 		return cmd.ProcessState, nil

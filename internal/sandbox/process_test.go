@@ -138,7 +138,8 @@ func TestRunner_ManyAtOnce(t *testing.T) {
 
 func TestRunner_BadFlagIsACrash(t *testing.T) {
 	runner := newRunner(t)
-	job := Job{Name: "flag", Workspace: t.TempDir(), Limits: Limits{}.withDefaults()}
+	runner.Self = "" // the proxy would refuse the host first
+	job := Job{Name: "flag", Workspace: t.TempDir(), Limits: Limits{}.WithDefaults()}
 	access, err := newAccess(t.Context(), job, runner.Home)
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +151,7 @@ func TestRunner_BadFlagIsACrash(t *testing.T) {
 	}
 	defer stage.Close()
 	r := run{job: job, access: access, stage: stage, nonce: newNonce(), begin: time.Now()}
-	got, err := r.do(t.Context(), runner.Deno)
+	got, err := r.do(t.Context(), runner)
 	if err != nil || got.Outcome != Crashed || !strings.Contains(got.Text, "not a host") {
 		t.Errorf("%+v %v", got, err)
 	}

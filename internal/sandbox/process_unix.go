@@ -33,3 +33,12 @@ func exitCode(state *os.ProcessState) (code int, signaled bool) {
 
 // systemEnv is what any program needs to start.
 func systemEnv() []string { return []string{"HOME=/nonexistent"} }
+
+// isAlive reports whether there is a process with that number.
+func isAlive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
+// isOurs reports whether a file belongs to this user.
+func isOurs(info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid()
+}

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/tendril-agent/tendril/internal/egress"
 )
 
 // noOutput stands for a text that would be blank.
@@ -14,6 +17,11 @@ const noOutput = "(no output)"
 
 // mayRemain is said after a run that we ended.
 const mayRemain = "It was stopped where it was: effects that it already had, such as written files or sent requests, may remain."
+
+// tooLargeFile is the exit code of a process that the kernel ended for a file
+// that was too large (SIGXFSZ). In the operating system layer the write fails
+// instead, with an error that the code sees.
+const tooLargeFile = 128 + 25
 
 // printed is what a run wrote, sorted out.
 type printed struct {
@@ -39,13 +47,17 @@ func (r *run) result(out *output, state *os.ProcessState, cause error) Result {
 		ExitCode:     code,
 		DroppedBytes: out.out.dropped + out.err.dropped,
 		Duration:     time.Since(r.begin),
+		Peaks:        r.peaks,
+		OSLayer:      r.layer,
+		Flags:        r.flags,
+		Network:      r.net,
 	}
 	if result.Outcome == OK {
 		result.Value = p.value
 		result.Text = r.answer(p)
 		return result
 	}
-	result.Error = r.explain(result, p)
+	result.Error = r.explain(result, p, cause) + refusals(r.net)
 	result.Text = failureText(result)
 	return result
 }
@@ -129,7 +141,12 @@ func (r *run) answer(p printed) string {
 }
 
 func outcome(p printed, code int, signaled bool, cause error, exceeded bool) Outcome {
+	var limit *limitError
 	switch {
+	case errors.As(cause, &limit) && code != 0:
+		return limit.outcome
+	case signaled && code == tooLargeFile:
+		return DiskLimit
 	case exceeded:
 		return OutputCapped
 	case errors.Is(cause, errTimedOut) && code != 0:
@@ -147,9 +164,15 @@ func outcome(p printed, code int, signaled bool, cause error, exceeded bool) Out
 }
 
 // explain is the failure alone, in one or more lines.
-func (r *run) explain(result Result, p printed) string {
+func (r *run) explain(result Result, p printed, cause error) string {
 	limits := r.job.Limits
+	var limit *limitError
+	if errors.As(cause, &limit) && result.Outcome == limit.outcome {
+		return limit.text + ". " + mayRemain
+	}
 	switch result.Outcome {
+	case DiskLimit:
+		return fmt.Sprintf("wrote a file of more than the limit of %d MB. %s", limits.FileMB, mayRemain)
 	case TimedOut:
 		return fmt.Sprintf("timed out after %s. %s", limits.Timeout, mayRemain)
 	case Cancelled:
@@ -168,6 +191,25 @@ func (r *run) explain(result Result, p printed) string {
 		return text
 	}
 	return fmt.Sprintf("the capability ended with exit code %d", result.ExitCode)
+}
+
+// refusals tells which hosts were not reached, and why: what the code itself got
+// to see of that is an odd error of its HTTP library.
+func refusals(decisions []egress.Decision) string {
+	const most = 5
+	var lines []string
+	for _, d := range decisions {
+		if d.Reason != "" && !slices.Contains(lines, d.Reason) {
+			lines = append(lines, d.Reason)
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	if n := len(lines) - most; n > 0 {
+		lines = append(lines[:most], fmt.Sprintf("and %d more", n))
+	}
+	return "\nnetwork: " + strings.Join(lines, "\nnetwork: ")
 }
 
 // failureText puts the error first, since long output is shortened elsewhere.

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+
+	"github.com/tendril-agent/tendril/internal/egress"
 )
 
 // ErrNoDeno means that no usable Deno was found. The error that wraps it says
@@ -15,19 +17,25 @@ var ErrNoDeno = errors.New("deno not found")
 // Grant is what one run may reach. It is complete: nothing is added to it but
 // what the runtime itself needs.
 type Grant struct {
-	// Net holds host, host:port or *.host; empty means no network.
-	Net []string
+	// Net holds host, host:port, *.host or *; empty means no network.
+	Net []string `json:"net"`
 	// Read and Write are absolute paths. nil means the workspace; protected
 	// places (see [Protected]) stay closed either way, an empty slice means none.
-	Read  []string
-	Write []string
+	Read  []string `json:"read"`
+	Write []string `json:"write"`
 }
 
 // Limits bound one run. A zero field means the default.
 type Limits struct {
-	Timeout     time.Duration // default 45 s
-	OutputBytes int64         // stdout and stderr together, an eighth of it for stderr; default 1 MiB
-	HeapMB      int           // V8 heap; default 256
+	Timeout     time.Duration `json:"timeout_ns"`       // default 45 s
+	OutputBytes int64         `json:"output_bytes"`     // stdout and stderr together, an eighth of it for stderr; default 1 MiB
+	HeapMB      int           `json:"heap_mb"`          // V8 heap; default 256
+	RSSMB       int           `json:"rss_mb"`           // all memory; default 512
+	FileMB      int           `json:"file_mb"`          // of one file; default 64
+	WrittenMB   int           `json:"written_mb"`       // written to files in all; default 256
+	Files       int           `json:"files"`            // new files; default 5,000
+	Processes   int           `json:"processes"`        // processes and threads; default 96
+	CPU         time.Duration `json:"cpu_ns,omitempty"` // processor time; none by default
 }
 
 // Job is one execution.
@@ -43,6 +51,8 @@ type Job struct {
 	// Output, if set, gets each line as it is printed, cleaned like the result.
 	// It is called from one goroutine at a time, and not after Run returned.
 	Output func(stream, line string)
+	// Explain adds [Result.Flags].
+	Explain bool
 }
 
 // Outcome says how a run ended.
@@ -54,9 +64,13 @@ const (
 	Failed       Outcome = "failed"       // the code threw, or exited with another code than 0
 	TimedOut     Outcome = "timeout"      // Limits.Timeout
 	OutputCapped Outcome = "output_limit" // Limits.OutputBytes
-	OutOfMemory  Outcome = "memory_limit" // Limits.HeapMB
-	Cancelled    Outcome = "cancelled"    // the context ended
-	Crashed      Outcome = "crashed"      // Deno itself died or never started the code
+	OutOfMemory  Outcome = "memory_limit" // Limits.HeapMB, Limits.RSSMB
+	DiskLimit    Outcome = "disk_limit"   // Limits.WrittenMB
+	FilesLimit   Outcome = "files_limit"  // Limits.Files
+	ProcessLimit Outcome = "process_limit"
+	CPULimit     Outcome = "cpu_limit"
+	Cancelled    Outcome = "cancelled" // the context ended
+	Crashed      Outcome = "crashed"   // Deno itself died or never started the code
 )
 
 // Result is what a run left behind. All texts are valid UTF-8 without NUL and
@@ -79,6 +93,12 @@ type Result struct {
 	// DroppedBytes counts output beyond the cap that was seen before the kill.
 	DroppedBytes int64         `json:"dropped_bytes,omitempty"`
 	Duration     time.Duration `json:"duration_ns"`
+	Peaks        Peaks         `json:"peaks"`
+	OSLayer      OSLayer       `json:"os_layer"`
+	// Network is what the egress proxy decided.
+	Network []egress.Decision `json:"network,omitempty"`
+	// Flags are those that Deno was started with, if the job asked for them.
+	Flags []string `json:"flags,omitempty"`
 }
 
 // Import is one module that a source names.

@@ -11,6 +11,9 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"time"
+
+	"github.com/tendril-agent/tendril/internal/sandbox/jail"
 )
 
 //go:embed bootstrap.ts
@@ -38,7 +41,7 @@ func newStage(home, name string, source []byte, outside ...string) (*stage, erro
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.MkdirTemp(base, "tendril-run-") // mode 0700
+	root, err := os.MkdirTemp(base, fmt.Sprintf("tendril-run-%d-", os.Getpid())) // mode 0700
 	if err != nil {
 		return nil, fmt.Errorf("make a private folder for the run: %w", err)
 	}
@@ -49,6 +52,26 @@ func newStage(home, name string, source []byte, outside ...string) (*stage, erro
 	}
 	return s, nil
 }
+
+// sweep removes what a killed process of ours has left behind. A folder counts as
+// left when its process is gone, and it is not brand-new: another machine may use
+// the same disk with numbers of its own.
+func sweep(base string) {
+	folders, _ := filepath.Glob(filepath.Join(base, "tendril-run-*-*")) // the pattern is valid
+	for _, folder := range folders {
+		var pid int
+		info, err := os.Lstat(folder)
+		if n, _ := fmt.Sscanf(filepath.Base(folder), "tendril-run-%d-", &pid); n != 1 || err != nil || !info.IsDir() {
+			continue
+		}
+		if time.Since(info.ModTime()) > leftAfter && isOurs(info) && !isAlive(pid) {
+			_ = removeAll(folder) // the next run tries again
+		}
+	}
+}
+
+// leftAfter is longer than any run may take.
+const leftAfter = time.Hour
 
 func (s *stage) fill(source []byte) error {
 	for _, dir := range []string{s.denoDir(), s.tmp(), filepath.Dir(s.bootstrap()), filepath.Dir(s.source())} {
@@ -96,6 +119,18 @@ func (s *stage) bootstrap() string { return filepath.Join(s.root, "boot", "boots
 func (s *stage) source() string    { return filepath.Join(s.root, "src", s.name+".ts") }
 func (s *stage) denoDir() string   { return filepath.Join(s.root, "deno") }
 func (s *stage) tmp() string       { return s.tmpDir }
+
+// places are what a run sees of its stage in the operating system layer: its
+// folders for temporary files are in memory there, and go with it.
+func (s *stage) places(l Limits) []jail.Mount {
+	bytes, files := int64(l.WrittenMB)<<20, int64(l.Files)
+	return []jail.Mount{
+		{Path: filepath.Dir(s.bootstrap()), Kind: jail.Read},
+		{Path: filepath.Dir(s.source()), Kind: jail.Read},
+		{Path: s.denoDir(), Kind: jail.Tmp, Bytes: bytes / 4, Files: files},
+		{Path: s.tmp(), Kind: jail.Tmp, Bytes: bytes, Files: files},
+	}
+}
 
 // Close removes the folder and the one for temporary files.
 func (s *stage) Close() error {

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tendril-agent/tendril/internal/agent"
+	"github.com/tendril-agent/tendril/internal/egress"
+	"github.com/tendril-agent/tendril/internal/sandbox"
+	"github.com/tendril-agent/tendril/internal/terminal"
+)
+
+// explain tells on stderr what a run might do and what it did, if it was run
+// for that.
+func (c *command) explain(x *agent.Execution) {
+	if x.Grant == nil {
+		return
+	}
+	row := func(name, text string) {
+		lines := strings.Split(terminal.Clean(text), "\n")
+		fmt.Fprintf(c.Err, "%-8s %s\n", name, strings.Join(lines, "\n         "))
+	}
+	row("granted", grantText(*x.Grant))
+	row("limits", limitsText(*x.Limits))
+	row("layers", layersText(x.Result, *x.Grant))
+	row("flags", strings.Join(x.Flags, "\n"))
+	row("network", networkText(x.Network))
+	row("peaks", peaksText(x.Peaks)+", "+duration(x.Duration.Milliseconds()))
+}
+
+func grantText(g sandbox.Grant) string {
+	paths := func(what string, list []string) string {
+		switch {
+		case list == nil:
+			return what + " the workspace but its protected places"
+		case len(list) == 0:
+			return what + " nothing"
+		}
+		return what + " " + strings.Join(list, ", ")
+	}
+	net := "no network"
+	if len(g.Net) > 0 {
+		net = "network: " + strings.Join(hostNames(g.Net), ", ")
+	}
+	return net + "\n" + paths("reads", g.Read) + "\n" + paths("writes", g.Write)
+}
+
+func limitsText(l sandbox.Limits) string {
+	text := fmt.Sprintf("%s, %s of output, %d MB of memory (%d MB of it for JavaScript), %d MB a file, %d MB written, %d new files, %d processes and threads",
+		l.Timeout, size(l.OutputBytes), l.RSSMB, l.HeapMB, l.FileMB, l.WrittenMB, l.Files, l.Processes)
+	if l.CPU > 0 {
+		text += fmt.Sprintf(", %s of processor time", l.CPU)
+	}
+	return text
+}
+
+func layersText(r sandbox.Result, g sandbox.Grant) string {
+	layers := []string{"Deno's permissions"}
+	if r.OSLayer.On {
+		layers = append(layers, "the operating system (namespaces, a file system of its own, system call filter, no capabilities)")
+		if len(g.Net) > 0 {
+			layers = append(layers, "the egress proxy")
+		}
+	}
+	text := "in force: " + strings.Join(append(layers, "limits"), ", ")
+	if !r.OSLayer.On {
+		text += "\nnot in force: the operating system layer and the egress proxy: " + r.OSLayer.Why
+	}
+	return text
+}
+
+func networkText(decisions []egress.Decision) string {
+	if len(decisions) == 0 {
+		return "nothing was contacted"
+	}
+	var lines []string
+	for _, d := range decisions {
+		what := fmt.Sprintf("%s %s:%d", d.Method, d.Host, d.Port)
+		if !d.Allowed {
+			lines = append(lines, "refused "+what+": "+strings.TrimPrefix(d.Reason, "tendril: "))
+			continue
+		}
+		line := fmt.Sprintf("allowed %s at %s, %s sent, %s received", what, d.Address, size(d.BytesUp), size(d.BytesDown))
+		if d.Reason != "" {
+			line += "; " + strings.TrimPrefix(d.Reason, "tendril: ")
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func peaksText(p sandbox.Peaks) string {
+	if p == (sandbox.Peaks{}) {
+		return "not measured: it was too short, or this system does not tell"
+	}
+	return fmt.Sprintf("%s of memory, %s written, %d new files, %d threads, %d ms of processor time",
+		size(p.RSSBytes), size(p.WrittenBytes), p.NewFiles, p.Threads, p.CPU.Milliseconds())
+}
+
+// size is a number of bytes as a person reads it.
+func size(bytes int64) string {
+	switch {
+	case bytes < 1<<10:
+		return fmt.Sprintf("%d B", bytes)
+	case bytes < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+}

@@ -1,0 +1,133 @@
+package sandbox
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/tendril-agent/tendril/internal/sandbox/jail"
+)
+
+// cell is one process in the operating system layer. It is started before it is
+// known what will run in it, because that takes most of the time: it waits in
+// its namespaces, without a network, for an order.
+//
+// Its goroutine is locked to the thread that started the process until that is
+// gone, since the kernel kills the process when the thread ends.
+type cell struct {
+	orders chan order
+	done   chan struct{} // closed when the process is gone
+	stdin  *os.File      // our end
+	stdout lateWriter
+	stderr lateWriter
+
+	// What came of it, once done is closed.
+	state *os.ProcessState
+	err   error // it could not be set up
+}
+
+// order is what a cell becomes.
+type order struct {
+	ctx  context.Context // ends the process
+	spec jail.Spec
+	// entered is called when the program runs, and its result after its end.
+	entered func(*jail.Process) (ended func())
+}
+
+// lateWriter drops what is written before it has a target.
+type lateWriter struct{ target atomic.Pointer[io.Writer] }
+
+func (w *lateWriter) Write(p []byte) (int, error) {
+	if target := w.target.Load(); target != nil {
+		return (*target).Write(p)
+	}
+	return len(p), nil
+}
+
+// newCell starts a process. Exactly one of run and abandon must follow.
+func newCell(self string) *cell {
+	c := &cell{orders: make(chan order), done: make(chan struct{})}
+	ready := make(chan struct{})
+	go c.live(self, ready)
+	<-ready
+	return c
+}
+
+// abandon ends a cell that is not needed.
+func (c *cell) abandon() {
+	close(c.orders)
+	<-c.done
+}
+
+// run gives the order and waits for the end. It may be called once.
+func (c *cell) run(o order, in []byte, stdout, stderr io.Writer) (*os.ProcessState, error) {
+	c.stdout.target.Store(&stdout)
+	c.stderr.target.Store(&stderr)
+	select {
+	case c.orders <- o:
+	case <-c.done:
+		return nil, c.err
+	}
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		defer c.stdin.Close()
+		_, _ = c.stdin.Write(in) // a program that ended early reads less
+	}()
+	<-c.done
+	<-written
+	if c.err != nil {
+		return nil, c.err
+	}
+	return c.state, nil
+}
+
+func (c *cell) live(self string, ready chan<- struct{}) {
+	defer close(c.done)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	process, err := c.start(self)
+	c.err = err
+	close(ready)
+	if err != nil {
+		return
+	}
+	o, ok := <-c.orders
+	if !ok {
+		process.Abandon()
+		c.stdin.Close()
+		_ = process.Cmd.Wait() // nobody wants its outcome
+		return
+	}
+	stop := context.AfterFunc(o.ctx, func() { _ = process.Cmd.Process.Kill() })
+	defer stop()
+	ended := func() {}
+	if c.err = process.Enter(o.spec); c.err == nil && o.entered != nil {
+		ended = o.entered(process)
+	}
+	_ = process.Cmd.Wait() // the state says how it ended
+	c.state = process.Cmd.ProcessState
+	ended()
+}
+
+func (c *cell) start(self string) (*jail.Process, error) {
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	cmd := &exec.Cmd{Stdin: theirs, Stdout: &c.stdout, Stderr: &c.stderr, WaitDelay: waitDelay}
+	process, err := jail.Command(cmd, self)
+	if err == nil {
+		err = process.Start()
+	}
+	if err != nil {
+		ours.Close()
+		return nil, err
+	}
+	c.stdin = ours
+	return process, nil
+}

@@ -1,0 +1,198 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tendril-agent/tendril/internal/sandbox/jail"
+)
+
+// OSLayer says whether the operating system layer is in force, and if not, why.
+type OSLayer struct {
+	On  bool   `json:"on"`
+	Why string `json:"why,omitempty"` // why not
+}
+
+// host is what a Runner keeps between runs.
+type host struct {
+	mu        sync.Mutex
+	spare     *cell
+	layer     *OSLayer
+	libraries []jail.Mount
+	closed    bool
+}
+
+// Prepare starts, in the background, what the next run would have to wait for,
+// and removes what killed processes of ours left behind.
+// It is worth its memory when a run is likely. Close ends what was started.
+func (r *Runner) Prepare() {
+	if r.Self == "" || r.Deno.Path == "" {
+		return
+	}
+	go func() {
+		for _, base := range []string{os.TempDir(), filepath.Join(r.Home, "run")} {
+			sweep(base)
+		}
+		c := newCell(r.Self)
+		r.host.mu.Lock()
+		keep := !r.host.closed && r.host.spare == nil
+		if keep {
+			r.host.spare = c
+		}
+		r.host.mu.Unlock()
+		if !keep {
+			c.abandon()
+		}
+	}()
+}
+
+// Close ends what [Runner.Prepare] started. Runs that go on are not touched.
+func (r *Runner) Close() {
+	r.host.mu.Lock()
+	spare := r.host.spare
+	r.host.spare, r.host.closed = nil, true
+	r.host.mu.Unlock()
+	if spare != nil {
+		spare.abandon()
+	}
+}
+
+// cell takes the spare one, or starts one.
+func (r *Runner) cell() *cell {
+	r.host.mu.Lock()
+	spare := r.host.spare
+	r.host.spare = nil
+	r.host.mu.Unlock()
+	if spare != nil {
+		select {
+		case <-spare.done: // it died while it waited
+		default:
+			return spare
+		}
+	}
+	return newCell(r.Self)
+}
+
+// Layer finds out, once, whether the operating system layer can be used: it
+// starts Deno in it.
+func (r *Runner) Layer(ctx context.Context) OSLayer {
+	r.host.mu.Lock()
+	defer r.host.mu.Unlock()
+	if r.host.layer == nil {
+		layer := r.probe(ctx)
+		if ctx.Err() != nil {
+			return layer
+		}
+		r.host.layer = &layer
+	}
+	return *r.host.layer
+}
+
+func (r *Runner) probe(ctx context.Context) OSLayer {
+	if r.Self == "" {
+		return OSLayer{Why: "it is turned off"}
+	}
+	if err := r.findLibraries(); err != nil {
+		return OSLayer{Why: err.Error()}
+	}
+	var out strings.Builder
+	state, err := newCell(r.Self).run(order{ctx: ctx, spec: r.spec([]string{"--version"}, nil, "/", nil)}, nil, &out, io.Discard)
+	switch {
+	case err != nil:
+		return OSLayer{Why: err.Error()}
+	case !state.Success() || !strings.HasPrefix(out.String(), "deno "):
+		return OSLayer{Why: fmt.Sprintf("Deno does not start in it (%s)", state)}
+	}
+	return OSLayer{On: true}
+}
+
+// findLibraries needs host.mu.
+func (r *Runner) findLibraries() (err error) {
+	if r.host.libraries == nil {
+		r.host.libraries, err = jail.Libraries(r.Deno.Path)
+	}
+	return err
+}
+
+// inLayer does something in the operating system layer if that can be used, and
+// otherwise reports which layer is missing. Nobody waits for a test of it first:
+// only when it does not start is it asked whether the layer works at all, and
+// when it does, the failure is this program's own.
+func (r *Runner) inLayer(ctx context.Context, do func() (*os.ProcessState, error)) (*os.ProcessState, OSLayer, error) {
+	r.host.mu.Lock()
+	known := r.host.layer
+	if known == nil && r.Self != "" && r.findLibraries() != nil {
+		r.host.layer = &OSLayer{Why: "the libraries of Deno are not found"}
+		known = r.host.layer
+	}
+	r.host.mu.Unlock()
+	if r.Self == "" || known != nil && !known.On {
+		return nil, r.Layer(ctx), nil
+	}
+	state, err := do()
+	if known == nil && err != nil && ctx.Err() == nil {
+		if layer := r.Layer(ctx); !layer.On {
+			return nil, layer, nil
+		}
+	}
+	if known == nil && err == nil {
+		r.host.mu.Lock()
+		r.host.layer = &OSLayer{On: true}
+		r.host.mu.Unlock()
+	}
+	return state, OSLayer{On: true}, err
+}
+
+// spec is a jail with Deno, its libraries and the given places.
+func (r *Runner) spec(args, env []string, dir string, places []jail.Mount) jail.Spec {
+	mounts := append([]jail.Mount{{Path: r.Deno.Path, Kind: jail.Program}}, r.host.libraries...)
+	return jail.Spec{Path: r.Deno.Path, Args: append([]string{"deno"}, args...), Env: env, Dir: dir, Mounts: append(mounts, places...)}
+}
+
+// places are what a run sees of the file system, besides Deno.
+func (a *access) places(s *stage, limits Limits) []jail.Mount {
+	kinds := map[string]jail.Kind{}
+	for _, path := range a.read {
+		kinds[path] = jail.Read
+	}
+	for _, path := range a.write {
+		kinds[existing(path, a.workspace)] = jail.Write
+	}
+	for _, path := range slices.Concat(a.denyWrite, a.denyRead, a.nested) {
+		if withinAny(path, a.read) || withinAny(path, a.write) {
+			kinds[path] = jail.Closed
+		}
+	}
+	for _, path := range a.denyWrite {
+		if !slices.Contains(a.denyRead, path) && kinds[path] == jail.Closed {
+			kinds[path] = jail.Read
+		}
+	}
+	var mounts []jail.Mount
+	for path, kind := range kinds {
+		if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeSymlink != 0 {
+			continue // what is not there, and what leads where there are rules of their own
+		}
+		mounts = append(mounts, jail.Mount{Path: path, Kind: kind})
+	}
+	slices.SortFunc(mounts, func(a, b jail.Mount) int { return strings.Compare(a.Path, b.Path) })
+	return append(mounts, s.places(limits)...)
+}
+
+// existing is path, or the first folder above it that exists and does not leave
+// the workspace.
+func existing(path, workspace string) string {
+	for p := path; within(p, workspace); p = filepath.Dir(p) {
+		if _, err := os.Lstat(p); !errors.Is(err, os.ErrNotExist) {
+			return p
+		}
+	}
+	return path
+}

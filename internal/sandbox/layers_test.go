@@ -1,0 +1,98 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRunner_LayerIsInForce fails where the operating system layer is missing
+// although the system can do it: all else would pass without.
+func TestRunner_LayerIsInForce(t *testing.T) {
+	runner := newRunner(t)
+	if runner.Self == "" {
+		t.Skip("without the operating system layer, as asked")
+	}
+	layer := runner.Layer(t.Context())
+	if !layer.On {
+		if reason := namespacesMissing(); reason != "" {
+			t.Skip("no operating system layer here: ", reason)
+		}
+		t.Fatal(layer.Why)
+	}
+	source := `export default () => ({uid: Deno.uid(), host: Deno.hostname(), pid: Deno.pid})`
+	got := mustRun(t, runner, Job{Name: "look", Source: []byte(source), Workspace: t.TempDir()})
+	if got.Text != `{"uid":1000,"host":"sandbox","pid":1}` {
+		t.Error(got.Text)
+	}
+}
+
+// namespacesMissing says why this system cannot have the layer, "" if it can.
+func namespacesMissing() string {
+	if runtime.GOOS != "linux" {
+		return "not Linux"
+	}
+	out, err := exec.Command("unshare", "--user", "--map-root-user", "--mount", "--pid", "--net", "--fork", "--mount-proc", "true").CombinedOutput()
+	if err != nil {
+		return strings.TrimSpace(string(out)) + " " + err.Error()
+	}
+	return ""
+}
+
+// TestSweep removes what is left of a killed process, and nothing else.
+func TestSweep(t *testing.T) {
+	base := t.TempDir()
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Skip(err)
+	}
+	old := time.Now().Add(-2 * leftAfter)
+	make := func(name string, modified time.Time) string {
+		path := filepath.Join(base, name)
+		if err := errors.Join(os.MkdirAll(filepath.Join(path, "tmp"), 0o700), os.Chtimes(path, modified, modified)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	left := make(fmt.Sprintf("tendril-run-%d-1", gone.Process.Pid), old)
+	kept := []string{
+		make(fmt.Sprintf("tendril-run-%d-2", gone.Process.Pid), time.Now()),
+		make(fmt.Sprintf("tendril-run-%d-3", os.Getpid()), old),
+		make("tendril-run-x-4", old), make("other", old),
+	}
+	sweep(base)
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", left, err)
+	}
+	for _, path := range kept {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRunner_EndsWhileItStarts ends runs at every moment of their start: each is
+// told as what it is.
+func TestRunner_EndsWhileItStarts(t *testing.T) {
+	runner := newRunner(t)
+	job := Job{Name: "early", Source: []byte(`for (;;);`), Workspace: t.TempDir()}
+	for after := time.Microsecond; after < 100*time.Millisecond; after = after*3/2 + time.Microsecond {
+		job.Limits.Timeout = after
+		if got, err := runner.Run(t.Context(), job); err != nil || got.Outcome != TimedOut {
+			t.Errorf("out of time after %s: %s %v", after, got.Outcome, err)
+		}
+		job.Limits.Timeout = 0
+		ctx, cancel := context.WithTimeout(t.Context(), after)
+		if got, err := runner.Run(ctx, job); err != nil || got.Outcome != Cancelled {
+			t.Errorf("cancelled after %s: %s %v", after, got.Outcome, err)
+		}
+		cancel()
+	}
+}
