@@ -19,10 +19,12 @@ import (
 // gone, since the kernel kills the process when the thread ends.
 type cell struct {
 	orders chan order
+	ready  chan struct{} // closed when the process was started, or could not be
 	done   chan struct{} // closed when the process is gone
-	stdin  *os.File      // our end
+	stdin  *os.File      // our end, once it is ready
 	stdout lateWriter
 	stderr lateWriter
+	used   bool // run was called
 
 	// What came of it, once done is closed.
 	state *os.ProcessState
@@ -47,23 +49,28 @@ func (w *lateWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// newCell starts a process. Exactly one of run and abandon must follow.
+// newCell starts a process, in the background. Exactly one of run and abandon
+// must follow.
 func newCell(self string) *cell {
-	c := &cell{orders: make(chan order), done: make(chan struct{})}
-	ready := make(chan struct{})
-	go c.live(self, ready)
-	<-ready
+	c := &cell{orders: make(chan order), ready: make(chan struct{}), done: make(chan struct{})}
+	go c.live(self)
 	return c
 }
 
-// abandon ends a cell that is not needed.
+// abandon ends a cell that was not needed. A nil or used one is left alone.
 func (c *cell) abandon() {
+	if c == nil || c.used {
+		return
+	}
+	c.used = true
 	close(c.orders)
 	<-c.done
 }
 
 // run gives the order and waits for the end. It may be called once.
 func (c *cell) run(o order, in []byte, stdout, stderr io.Writer) (*os.ProcessState, error) {
+	c.used = true
+	<-c.ready
 	c.stdout.target.Store(&stdout)
 	c.stderr.target.Store(&stderr)
 	select {
@@ -85,13 +92,13 @@ func (c *cell) run(o order, in []byte, stdout, stderr io.Writer) (*os.ProcessSta
 	return c.state, nil
 }
 
-func (c *cell) live(self string, ready chan<- struct{}) {
+func (c *cell) live(self string) {
 	defer close(c.done)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	process, err := c.start(self)
 	c.err = err
-	close(ready)
+	close(c.ready)
 	if err != nil {
 		return
 	}

@@ -26,50 +26,64 @@ type host struct {
 	spare     *cell
 	layer     *OSLayer
 	libraries []jail.Mount
-	closed    bool
+	prepared  bool // a spare one is wanted
 }
 
 // Prepare starts, in the background, what the next run would have to wait for,
-// and removes what killed processes of ours left behind.
-// It is worth its memory when a run is likely. Close ends what was started.
+// and from then on the same for each run after it; it also removes what killed
+// processes of ours left behind. It is worth its memory when runs are likely.
+// Close ends what was started.
 func (r *Runner) Prepare() {
 	if r.Self == "" || r.Deno.Path == "" {
 		return
 	}
-	go func() {
-		for _, base := range []string{os.TempDir(), filepath.Join(r.Home, "run")} {
-			sweep(base)
-		}
-		c := newCell(r.Self)
-		r.host.mu.Lock()
-		keep := !r.host.closed && r.host.spare == nil
-		if keep {
-			r.host.spare = c
-		}
-		r.host.mu.Unlock()
-		if !keep {
-			c.abandon()
-		}
-	}()
+	r.host.mu.Lock()
+	first := !r.host.prepared
+	r.host.prepared = true
+	r.host.mu.Unlock()
+	r.prepareNext()
+	if first {
+		go func() {
+			sweep(os.TempDir())
+			if r.Home != "" {
+				sweep(filepath.Join(r.Home, "run"))
+			}
+		}()
+	}
+}
+
+// prepareNext starts a spare cell unless there is one.
+func (r *Runner) prepareNext() {
+	r.host.mu.Lock()
+	defer r.host.mu.Unlock()
+	off := r.host.layer != nil && !r.host.layer.On
+	if r.host.prepared && !off && r.host.spare == nil {
+		r.host.spare = newCell(r.Self)
+	}
 }
 
 // Close ends what [Runner.Prepare] started. Runs that go on are not touched.
 func (r *Runner) Close() {
 	r.host.mu.Lock()
 	spare := r.host.spare
-	r.host.spare, r.host.closed = nil, true
+	r.host.spare, r.host.prepared = nil, false
 	r.host.mu.Unlock()
 	if spare != nil {
 		spare.abandon()
 	}
 }
 
-// cell takes the spare one, or starts one.
+// cell takes the spare one, or starts one. It is nil when there is no operating
+// system layer.
 func (r *Runner) cell() *cell {
 	r.host.mu.Lock()
 	spare := r.host.spare
 	r.host.spare = nil
+	off := r.Self == "" || r.host.layer != nil && !r.host.layer.On
 	r.host.mu.Unlock()
+	if off {
+		return nil
+	}
 	if spare != nil {
 		select {
 		case <-spare.done: // it died while it waited
@@ -137,6 +151,7 @@ func (r *Runner) inLayer(ctx context.Context, do func() (*os.ProcessState, error
 		return nil, r.Layer(ctx), nil
 	}
 	state, err := do()
+	defer r.prepareNext()
 	if known == nil && err != nil && ctx.Err() == nil {
 		if layer := r.Layer(ctx); !layer.On {
 			return nil, layer, nil

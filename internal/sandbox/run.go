@@ -80,6 +80,8 @@ func (r *Runner) Run(ctx context.Context, job Job) (Result, error) {
 	if err := checkArgs(job.Args); err != nil {
 		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
 	}
+	cell := r.cell() // it starts while the rest is prepared
+	defer cell.abandon()
 	access, err := newAccess(ctx, job, r.Home)
 	if err != nil && ctx.Err() == nil {
 		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
@@ -95,7 +97,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Result, error) {
 	if err := stage.placeTmp(access.write, job.Source); err != nil {
 		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
 	}
-	run := run{job: job, access: access, stage: stage, nonce: newNonce(), begin: begin}
+	run := run{job: job, access: access, stage: stage, nonce: newNonce(), begin: begin, cell: cell}
 	return run.do(ctx, r)
 }
 
@@ -106,6 +108,7 @@ type run struct {
 	stage  *stage
 	nonce  string
 	begin  time.Time
+	cell   *cell // where it runs in the operating system layer
 	layer  OSLayer
 	peaks  Peaks
 	flags  []string // kept when they are to be explained
@@ -198,7 +201,10 @@ func (r *run) inside(ctx context.Context, runner *Runner, out *output, stop func
 			r.net = proxy.Decisions()
 		}
 	}
-	return runner.cell().run(order{ctx: ctx, spec: spec, entered: entered}, r.input(), out.stdout(), out.stderr())
+	if r.cell == nil {
+		return nil, errors.New("it was not there when the run began")
+	}
+	return r.cell.run(order{ctx: ctx, spec: spec, entered: entered}, r.input(), out.stdout(), out.stderr())
 }
 
 // serve runs a proxy until close is called.
