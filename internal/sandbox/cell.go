@@ -35,6 +35,10 @@ type cell struct {
 type order struct {
 	ctx  context.Context // ends the process
 	spec jail.Spec
+	// group, if it is set, takes the process in before it becomes anything.
+	group *cgroup
+	// stop is told why the kernel ended the process, if it was for a limit.
+	stop func(cause error)
 	// entered is called when the program runs, and its result after its end.
 	entered func(*jail.Process) (ended func())
 }
@@ -76,6 +80,7 @@ func (c *cell) run(o order, in []byte, stdout, stderr io.Writer) (*os.ProcessSta
 	select {
 	case c.orders <- o:
 	case <-c.done:
+		o.group.close()
 		return nil, c.err
 	}
 	written := make(chan struct{})
@@ -112,10 +117,17 @@ func (c *cell) live(self string) {
 	stop := context.AfterFunc(o.ctx, func() { _ = process.Cmd.Process.Kill() })
 	defer stop()
 	ended := func() {}
+	if o.group != nil {
+		defer o.group.close()
+		_ = o.group.add(process.Cmd.Process.Pid) // the watcher keeps the same limits
+	}
 	if c.err = process.Enter(o.spec); c.err == nil && o.entered != nil {
 		ended = o.entered(process)
 	}
 	_ = process.Cmd.Wait() // the state says how it ended
+	if o.group != nil && o.group.killedForMemory() {
+		o.stop(&limitError{OutOfMemory, "used more memory than its control group may"})
+	}
 	c.state = process.Cmd.ProcessState
 	ended()
 }

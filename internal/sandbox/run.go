@@ -204,7 +204,7 @@ func (r *run) inside(ctx context.Context, runner *Runner, out *output, stop func
 	if r.cell == nil {
 		return nil, errors.New("it was not there when the run began")
 	}
-	return r.cell.run(order{ctx: ctx, spec: spec, entered: entered}, r.input(), out.stdout(), out.stderr())
+	return r.cell.run(order{ctx: ctx, spec: spec, group: confined(r.job.Limits), stop: stop, entered: entered}, r.input(), out.stdout(), out.stderr())
 }
 
 // serve runs a proxy until close is called.
