@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tendril-agent/tendril/internal/agent"
 	"github.com/tendril-agent/tendril/internal/capability"
+	"github.com/tendril-agent/tendril/internal/egress"
 	"github.com/tendril-agent/tendril/internal/terminal"
 )
 
@@ -25,6 +27,7 @@ type renderer struct {
 	midLine bool // out does not end with a newline
 	spoke   bool // out got text
 	noted   bool // a note was shown; once is enough
+	warned  bool // so was the missing layer
 	apart   bool // the next text begins a new paragraph
 	calls   map[string]agent.Call
 	printed int   // lines of live output of the current call
@@ -168,11 +171,33 @@ func (r *renderer) finished(e agent.Event) {
 	case agent.ExecuteTool:
 		var x agent.Execution
 		_ = json.Unmarshal(e.Result.Detail, &x)
-		r.line(r.style.ok("v"), "ran %s %s in %s", x.Name, x.Version, took)
+		r.line(r.style.ok("v"), "ran %s %s in %s%s", x.Name, x.Version, took, contacted(x.Network))
 		for _, n := range x.Notes {
 			r.line("  "+r.style.warn("!"), "%s", n)
 		}
+		if !x.OSLayer.On && !r.warned {
+			r.warned = true
+			r.line("  "+r.style.warn("!"), "without the operating system layer: %s", x.OSLayer.Why)
+		}
 	}
+}
+
+// contacted says in short who was talked to.
+func contacted(decisions []egress.Decision) string {
+	var hosts []string
+	for _, d := range decisions {
+		if d.Allowed && !slices.Contains(hosts, d.Host) {
+			hosts = append(hosts, d.Host)
+		}
+	}
+	if len(hosts) == 0 {
+		return ""
+	}
+	const most = 4
+	if n := len(hosts) - most; n > 0 {
+		hosts = append(hosts[:most], fmt.Sprintf("%d more", n))
+	}
+	return "; contacted " + strings.Join(hosts, ", ")
 }
 
 // failureText is what a person reads of a failed call: of an execution the
