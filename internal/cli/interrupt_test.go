@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -211,5 +212,45 @@ func TestRun_KilledInTheGateLeavesAWorkingRegistry(t *testing.T) {
 	eventually(t, "the checker died with us", func() bool { return len(processes(filepath.Dir(s.home))) == 0 })
 	if code := s.wait(s.start("run", "go"), time.Minute); code != 0 {
 		t.Errorf("exit code %d\n%s", code, s.errs.String())
+	}
+}
+
+// TestRun_KilledLeavesNoProcess: when the agent dies by SIGKILL, what it started
+// dies with it, also code that never looks up, and the jail that waits for the
+// next run.
+func TestRun_KilledLeavesNoProcess(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux kills what a dead parent has started")
+	}
+	for name, source := range map[string]string{"sleeper": sleeper, "spinner": spinner} {
+		p := testkit.NewProvider(t, register(name, source), execute(name))
+		s := newSandboxed(t, p)
+		cmd := s.start("run", "go")
+		eventually(t, "running", func() bool {
+			_, err := os.Stat(filepath.Join(s.ws, "running"))
+			return err == nil
+		})
+		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", cmd.Process.Pid))
+		for _, task := range tasks { // each thread has its own
+			more, _ := os.ReadFile(task)
+			children = append(append(children, ' '), more...)
+		}
+		if len(strings.Fields(string(children))) == 0 {
+			t.Error("no child is seen")
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // killed
+		for _, pid := range strings.Fields(string(children)) {
+			eventually(t, name+": process "+pid+" is gone", func() bool {
+				_, err := os.Stat("/proc/" + pid)
+				return os.IsNotExist(err)
+			})
+		}
 	}
 }
