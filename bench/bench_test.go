@@ -124,7 +124,7 @@ func BenchmarkExecute(b *testing.B) {
 		for b.Loop() {
 			if prepare {
 				b.StopTimer()
-				w.runner.Prepare()
+				w.runner.Prepare(w.dir)
 				time.Sleep(60 * time.Millisecond) // a model takes longer
 				b.StartTimer()
 			}

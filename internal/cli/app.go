@@ -165,7 +165,7 @@ func (a *app) ready(ctx context.Context) error {
 			return &exitError{code: exitSandbox, err: fmt.Errorf(`sandbox.require is "os", and the operating system layer is not in force (%s), so nothing may run; to run with Deno's permissions alone: tendril config set sandbox.require any`, layer.Why)}
 		}
 	}
-	a.runner.Prepare()
+	a.runner.Prepare(a.workspace.Path())
 	return nil
 }
 

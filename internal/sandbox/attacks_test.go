@@ -276,7 +276,7 @@ func runWithAllPermissions(t *testing.T, f *fixture, job Job) Result {
 		ended, closeProxy := r.watched(p.Cmd.Process.Pid, stop), serve(ctx, proxy, p.Listener)
 		return func() { ended(); closeProxy() }
 	}
-	state, err := newCell(f.runner.Self).run(order{ctx: ctx, spec: spec, entered: entered}, r.input(), out.stdout(), out.stderr())
+	state, err := newCell(f.runner.Self, nil).run(order{ctx: ctx, spec: spec, entered: entered}, r.input(), out.stdout(), out.stderr())
 	if err != nil {
 		t.Fatal(err)
 	}

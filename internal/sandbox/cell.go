@@ -18,6 +18,7 @@ import (
 // Its goroutine is locked to the thread that started the process until that is
 // gone, since the kernel kills the process when the thread ends.
 type cell struct {
+	as     *jail.User // nil: us
 	orders chan order
 	ready  chan struct{} // closed when the process was started, or could not be
 	done   chan struct{} // closed when the process is gone
@@ -55,8 +56,8 @@ func (w *lateWriter) Write(p []byte) (int, error) {
 
 // newCell starts a process, in the background. Exactly one of run and abandon
 // must follow.
-func newCell(self string) *cell {
-	c := &cell{orders: make(chan order), ready: make(chan struct{}), done: make(chan struct{})}
+func newCell(self string, as *jail.User) *cell {
+	c := &cell{as: as, orders: make(chan order), ready: make(chan struct{}), done: make(chan struct{})}
 	go c.live(self)
 	return c
 }
@@ -139,7 +140,7 @@ func (c *cell) start(self string) (*jail.Process, error) {
 	}
 	defer theirs.Close()
 	cmd := &exec.Cmd{Stdin: theirs, Stdout: &c.stdout, Stderr: &c.stderr, WaitDelay: waitDelay}
-	process, err := jail.Command(cmd, self)
+	process, err := jail.Command(cmd, self, c.as)
 	if err == nil {
 		err = process.Start()
 	}

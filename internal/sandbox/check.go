@@ -138,9 +138,9 @@ func (r *Runner) look(ctx context.Context, s *stage, args []string, stdout, stde
 		limits := Limits{RSSMB: 2 * checkHeapMB}.WithDefaults()
 		spec := r.spec(args, env, s.root, s.places(limits))
 		spec.Limits = limits.kernel()
-		return newCell(r.Self).run(order{ctx: ctx, spec: spec}, nil, stdout, stderr)
+		return newCell(r.Self, nil).run(order{ctx: ctx, spec: spec}, nil, stdout, stderr)
 	}
-	if state, layer, err := r.inLayer(ctx, inside); layer.On {
+	if state, layer, err := r.inLayer(ctx, nil, inside); layer.On {
 		return state, err
 	}
 	cmd := exec.CommandContext(ctx, r.Deno.Path, args...)

@@ -29,11 +29,11 @@ type host struct {
 	prepared  bool // a spare one is wanted
 }
 
-// Prepare starts, in the background, what the next run would have to wait for,
-// and from then on the same for each run after it; it also removes what killed
-// processes of ours left behind. It is worth its memory when runs are likely.
-// Close ends what was started.
-func (r *Runner) Prepare() {
+// Prepare starts, in the background, what the next run in a workspace would have
+// to wait for, and from then on the same for each run after it; it also removes
+// what killed processes of ours left behind. It is worth its memory when runs
+// are likely. Close ends what was started.
+func (r *Runner) Prepare(workspace string) {
 	if r.Self == "" || r.Deno.Path == "" {
 		return
 	}
@@ -41,7 +41,7 @@ func (r *Runner) Prepare() {
 	first := !r.host.prepared
 	r.host.prepared = true
 	r.host.mu.Unlock()
-	r.prepareNext()
+	r.prepareNext(ownerOf(workspace))
 	if first {
 		go func() {
 			sweep(os.TempDir())
@@ -53,12 +53,12 @@ func (r *Runner) Prepare() {
 }
 
 // prepareNext starts a spare cell unless there is one.
-func (r *Runner) prepareNext() {
+func (r *Runner) prepareNext(as *jail.User) {
 	r.host.mu.Lock()
 	defer r.host.mu.Unlock()
 	off := r.host.layer != nil && !r.host.layer.On
 	if r.host.prepared && !off && r.host.spare == nil {
-		r.host.spare = newCell(r.Self)
+		r.host.spare = newCell(r.Self, as)
 	}
 }
 
@@ -75,7 +75,7 @@ func (r *Runner) Close() {
 
 // cell takes the spare one, or starts one. It is nil when there is no operating
 // system layer.
-func (r *Runner) cell() *cell {
+func (r *Runner) cell(as *jail.User) *cell {
 	r.host.mu.Lock()
 	spare := r.host.spare
 	r.host.spare = nil
@@ -88,11 +88,16 @@ func (r *Runner) cell() *cell {
 		select {
 		case <-spare.done: // it died while it waited
 		default:
-			return spare
+			if same(spare.as, as) {
+				return spare
+			}
+			spare.abandon()
 		}
 	}
-	return newCell(r.Self)
+	return newCell(r.Self, as)
 }
+
+func same(a, b *jail.User) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
 // Layer finds out, once, whether the operating system layer can be used: it
 // starts Deno in it.
@@ -117,7 +122,7 @@ func (r *Runner) probe(ctx context.Context) OSLayer {
 		return OSLayer{Why: err.Error()}
 	}
 	var out strings.Builder
-	state, err := newCell(r.Self).run(order{ctx: ctx, spec: r.spec([]string{"--version"}, nil, "/", nil)}, nil, &out, io.Discard)
+	state, err := newCell(r.Self, nil).run(order{ctx: ctx, spec: r.spec([]string{"--version"}, nil, "/", nil)}, nil, &out, io.Discard)
 	switch {
 	case err != nil:
 		return OSLayer{Why: err.Error()}
@@ -139,7 +144,7 @@ func (r *Runner) findLibraries() (err error) {
 // otherwise reports which layer is missing. Nobody waits for a test of it first:
 // only when it does not start is it asked whether the layer works at all, and
 // when it does, the failure is this program's own.
-func (r *Runner) inLayer(ctx context.Context, do func() (*os.ProcessState, error)) (*os.ProcessState, OSLayer, error) {
+func (r *Runner) inLayer(ctx context.Context, as *jail.User, do func() (*os.ProcessState, error)) (*os.ProcessState, OSLayer, error) {
 	r.host.mu.Lock()
 	known := r.host.layer
 	if known == nil && r.Self != "" && r.findLibraries() != nil {
@@ -151,7 +156,7 @@ func (r *Runner) inLayer(ctx context.Context, do func() (*os.ProcessState, error
 		return nil, r.Layer(ctx), nil
 	}
 	state, err := do()
-	defer r.prepareNext()
+	defer r.prepareNext(as)
 	if known == nil && err != nil && ctx.Err() == nil {
 		if layer := r.Layer(ctx); !layer.On {
 			return nil, layer, nil

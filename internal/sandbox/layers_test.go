@@ -1,3 +1,5 @@
+//go:build unix
+
 package sandbox
 
 import (
@@ -9,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -94,5 +97,43 @@ func TestRunner_EndsWhileItStarts(t *testing.T) {
 			t.Errorf("cancelled after %s: %s %v", after, got.Outcome, err)
 		}
 		cancel()
+	}
+}
+
+// TestRunner_WorkspaceOfAnotherUser: root works in somebody else's folder, which
+// stays theirs, and reaches no more than they could.
+func TestRunner_WorkspaceOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 || runtime.GOOS != "linux" {
+		t.Skip("only root can make such a folder")
+	}
+	runner := newRunner(t)
+	if layer := runner.Layer(t.Context()); !layer.On {
+		t.Skip("no operating system layer here: ", layer.Why)
+	}
+	ws := t.TempDir()
+	if err := os.WriteFile(filepath.Join(ws, "of-root"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(ws, 4321, 4322); err != nil {
+		t.Skip(err)
+	}
+	defer runner.Close()
+	source := `export default (_a, { tmp }) => {
+		Deno.writeTextFileSync(__workspace + "/new", "x"); Deno.writeTextFileSync(tmp + "/t", "x");
+		let root = "refused"; try { root = Deno.readTextFileSync(__workspace + "/of-root") } catch {}
+		return Deno.uid() + " " + root }`
+	for range 3 { // with and without a prepared one
+		got := mustRun(t, runner, Job{Name: "other", Source: []byte(source), Workspace: ws})
+		if got.Text != "1000 refused" {
+			t.Error(got.Text)
+		}
+		runner.Prepare(ws)
+	}
+	info, err := os.Stat(filepath.Join(ws, "new"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stat := info.Sys().(*syscall.Stat_t); stat.Uid != 4321 || stat.Gid != 4322 {
+		t.Errorf("the new file belongs to %d:%d", stat.Uid, stat.Gid)
 	}
 }

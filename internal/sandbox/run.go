@@ -80,7 +80,8 @@ func (r *Runner) Run(ctx context.Context, job Job) (Result, error) {
 	if err := checkArgs(job.Args); err != nil {
 		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
 	}
-	cell := r.cell() // it starts while the rest is prepared
+	as := ownerOf(job.Workspace)
+	cell := r.cell(as) // it starts while the rest is prepared
 	defer cell.abandon()
 	access, err := newAccess(ctx, job, r.Home)
 	if err != nil && ctx.Err() == nil {
@@ -97,7 +98,10 @@ func (r *Runner) Run(ctx context.Context, job Job) (Result, error) {
 	if err := stage.placeTmp(access.write, job.Source); err != nil {
 		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
 	}
-	run := run{job: job, access: access, stage: stage, nonce: newNonce(), begin: begin, cell: cell}
+	if err := stage.giveTo(as); err != nil {
+		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
+	}
+	run := run{job: job, as: as, access: access, stage: stage, nonce: newNonce(), begin: begin, cell: cell}
 	return run.do(ctx, r)
 }
 
@@ -108,6 +112,7 @@ type run struct {
 	stage  *stage
 	nonce  string
 	begin  time.Time
+	as     *jail.User
 	cell   *cell // where it runs in the operating system layer
 	layer  OSLayer
 	peaks  Peaks
@@ -145,7 +150,7 @@ func (r *run) do(ctx context.Context, runner *Runner) (Result, error) {
 // start runs Deno, in the operating system layer if that is in force, and waits
 // for its end. The state is nil when it did not start.
 func (r *run) start(ctx context.Context, runner *Runner, out *output, stop func(error)) (*os.ProcessState, error) {
-	state, layer, err := runner.inLayer(ctx, func() (*os.ProcessState, error) { return r.inside(ctx, runner, out, stop) })
+	state, layer, err := runner.inLayer(ctx, r.as, func() (*os.ProcessState, error) { return r.inside(ctx, runner, out, stop) })
 	if r.layer = layer; layer.On {
 		return state, err
 	}

@@ -76,7 +76,7 @@ func TestSoak_RunsLeaveNothing(t *testing.T) {
 					time.AfterFunc(time.Duration(n%100)*time.Millisecond, cancel)
 				}
 				if n%3 == 0 {
-					runner.Prepare()
+					runner.Prepare(ws)
 				}
 				_, err := runner.Run(ctx, Job{
 					Name: "soak", Source: []byte(fmt.Sprintf("// %d\n%s", n, way.source)), Workspace: ws,

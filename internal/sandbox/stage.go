@@ -53,6 +53,25 @@ func newStage(home, name string, source []byte, outside ...string) (*stage, erro
 	return s, nil
 }
 
+// giveTo makes the stage that of another user; nil is us.
+func (s *stage) giveTo(user *jail.User) error {
+	if user == nil {
+		return nil
+	}
+	for _, root := range []string{s.root, s.tmpDir} {
+		err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			return os.Lchown(path, user.UID, user.GID)
+		})
+		if err != nil {
+			return fmt.Errorf("give the private folder of the run to the owner of the workspace: %w", err)
+		}
+	}
+	return nil
+}
+
 // sweep removes what a killed process of ours has left behind. A folder counts as
 // left when its process is gone, and it is not brand-new: another machine may use
 // the same disk with numbers of its own.

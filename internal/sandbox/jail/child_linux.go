@@ -128,18 +128,28 @@ func setLimits(spec *Spec) error {
 		if value <= 0 {
 			continue
 		}
-		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: uint64(value), Max: uint64(value)}); err != nil {
+		var now unix.Rlimit
+		if err := unix.Getrlimit(resource, &now); err != nil {
+			return err
+		}
+		most := min(uint64(value), now.Max) // we may have less to give than that
+		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: most, Max: most}); err != nil {
 			return err
 		}
 	}
 	return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 }
 
-// dropCapabilities gives up every capability for good: no bit in any set, none
-// to gain by an exec.
-func dropCapabilities(*Spec) error {
+// dropCapabilities gives up every capability for good, and root if we are that:
+// no bit in any set, none to gain by an exec.
+func dropCapabilities(spec *Spec) error {
 	for c := uintptr(0); c <= 63; c++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
+			return err
+		}
+	}
+	if spec.SwitchUser {
+		if err := errors.Join(unix.Setresgid(inside, inside, inside), unix.Setresuid(inside, inside, inside)); err != nil {
 			return err
 		}
 	}

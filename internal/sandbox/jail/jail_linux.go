@@ -43,11 +43,13 @@ type Process struct {
 	Listener net.Listener
 
 	control *net.UnixConn
+	other   bool // it becomes another user than we are
 }
 
 // Command prepares a jail in cmd, which has only its streams set yet: they are
-// the program's. self is the path of a binary whose main calls [Main] first.
-func Command(cmd *exec.Cmd, self string) (*Process, error) {
+// the program's. self is the path of a binary whose main calls [Main] first. as
+// is whom the program runs as; nil is us, and only root may name another.
+func Command(cmd *exec.Cmd, self string, as *User) (*Process, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open the control socket: %w", err)
@@ -71,7 +73,13 @@ func Command(cmd *exec.Cmd, self string) (*Process, error) {
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: inside, HostID: os.Getegid(), Size: 1}},
 		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_SYS_RESOURCE},
 	}
-	return &Process{Cmd: cmd, control: conn.(*net.UnixConn)}, nil
+	if as != nil { // root opens what the other user may not reach, and becomes them at last
+		attr := cmd.SysProcAttr
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}, {ContainerID: inside, HostID: as.UID, Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}, {ContainerID: inside, HostID: as.GID, Size: 1}}
+		attr.AmbientCaps = append(attr.AmbientCaps, unix.CAP_SETUID, unix.CAP_SETGID)
+	}
+	return &Process{Cmd: cmd, control: conn.(*net.UnixConn), other: as != nil}, nil
 }
 
 // Start starts the process, which waits for its Spec.
@@ -88,6 +96,7 @@ func (p *Process) Start() error {
 // an error the process is dead or dies; the caller waits for it.
 func (p *Process) Enter(spec Spec) error {
 	defer p.control.Close()
+	spec.SwitchUser = p.other
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		return fmt.Errorf("describe the jail: %w", err)

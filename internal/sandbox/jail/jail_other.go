@@ -20,7 +20,7 @@ type Process struct {
 }
 
 // Command fails.
-func Command(*exec.Cmd, string) (*Process, error) { return nil, errNone }
+func Command(*exec.Cmd, string, *User) (*Process, error) { return nil, errNone }
 
 // Start fails.
 func (p *Process) Start() error { return errNone }

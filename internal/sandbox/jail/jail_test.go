@@ -44,7 +44,7 @@ func inJail(t *testing.T, probe string, spec Spec, use func(*Process)) (string, 
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, "")
 	cmd.Stdout, cmd.Stderr = &out, &out
-	p, err := Command(cmd, "/proc/self/exe")
+	p, err := Command(cmd, "/proc/self/exe", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +319,7 @@ func TestJail_SetupFails(t *testing.T) {
 	} {
 		runtime.LockOSThread()
 		cmd := exec.Command("")
-		p, err := Command(cmd, "/proc/self/exe")
+		p, err := Command(cmd, "/proc/self/exe", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

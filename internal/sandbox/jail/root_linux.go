@@ -139,7 +139,7 @@ func (t tree) attach() error {
 		return err
 	}
 	if t.mount.Kind == Tmp {
-		options := fmt.Sprintf("mode=700,size=%d,nr_inodes=%d", t.mount.Bytes, t.mount.Files)
+		options := fmt.Sprintf("mode=700,uid=%d,gid=%[1]d,size=%d,nr_inodes=%d", inside, t.mount.Bytes, t.mount.Files)
 		return unix.Mount("tendril", target, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options)
 	}
 	defer unix.Close(t.fd)

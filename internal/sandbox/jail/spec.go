@@ -23,7 +23,14 @@ type Spec struct {
 	Proxy bool `json:"proxy"`
 
 	Limits Limits `json:"limits"`
+
+	// SwitchUser is set by [Process.Enter] for a [User] that is not our own.
+	SwitchUser bool `json:"switch_user,omitempty"`
 }
+
+// User is whom the program runs as, as the outside knows it. Inside it is always
+// user and group 1000.
+type User struct{ UID, GID int }
 
 // ProxyAddress is where the program finds the proxy.
 const ProxyAddress = "127.0.0.1:3128"
