@@ -227,7 +227,7 @@ func (r *Registry) allow(ctx context.Context, q Question) (waiting []string, err
 	if err != nil {
 		return nil, err
 	}
-	if r.opts.Policy.Network != NetworkAsk && !revoked && !slices.Contains(q.Net, sandbox.AnyHost) {
+	if r.opts.Policy.network(ctx) != NetworkAsk && !revoked && !slices.Contains(q.Net, sandbox.AnyHost) {
 		return nil, nil
 	}
 	approved, err := r.approved(ctx, q.Name)
