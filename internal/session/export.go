@@ -24,20 +24,27 @@ func Markdown(info Info, events []agent.Event) string {
 	if info.CostUSD != nil {
 		fmt.Fprintf(&b, "- cost: $%.4f, as far as it is known\n", *info.CostUSD)
 	}
-	var deltas strings.Builder // of a reply that never became whole
-	for _, e := range events {
-		if e.Type == agent.TextDelta {
-			deltas.WriteString(e.Text)
-			continue
-		}
-		if e.Type == agent.AssistantMessage {
-			deltas.Reset()
-		}
-		if text := strings.TrimSpace(deltas.String()); text != "" && e.Type == agent.TurnFinished {
+	var deltas strings.Builder // of a reply that is not whole
+	rest := func() {
+		if text := strings.TrimSpace(deltas.String()); text != "" {
 			fmt.Fprintf(&b, "\n## Tendril\n\n%s\n", text)
+		}
+		deltas.Reset()
+	}
+	for _, e := range events {
+		switch e.Type {
+		case agent.TextDelta:
+			deltas.WriteString(e.Text)
+		case agent.AssistantMessage:
 			deltas.Reset()
+		case agent.TurnStarted, agent.TurnFinished:
+			rest()
 		}
 		writeEvent(&b, e)
+	}
+	rest()
+	if n := len(events); n > 0 && events[n-1].Type != agent.TurnFinished {
+		b.WriteString("\n> the turn has not ended\n")
 	}
 	return b.String()
 }
