@@ -144,11 +144,15 @@ func (t *turn) supervise(ctx context.Context, call *Call, tool boundTool, input 
 		defer close(returned)
 		result = safely(ctx, tool, in, report)
 	}()
+	shown := batch{turn: t}
 	for {
 		select {
 		case p := <-progress:
-			t.emit(Event{Type: ToolCallProgress, CallID: call.ID, Tool: call.Name, Progress: &p})
+			shown.add(Event{Type: ToolCallProgress, CallID: call.ID, Tool: call.Name, Progress: &p})
+		case <-shown.due:
+			shown.flush()
 		case <-returned:
+			shown.flush()
 			return result
 		}
 	}

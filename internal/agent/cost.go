@@ -1,6 +1,9 @@
 package agent
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // Price is what the tokens of a model cost, in USD for a million of them. What
 // is nil is not known.
@@ -78,11 +81,31 @@ func (t *turn) account(r reply) {
 	})
 }
 
+// overspent names the budget that is used up, if one is.
+func (t *turn) overspent(ctx context.Context) (budget string, err error) {
+	l := t.agent.limits
+	switch {
+	case l.BudgetUSD > 0 && t.bill.usd >= l.BudgetUSD:
+		return "turn", nil
+	case l.SessionUSD > 0 && t.earlier+t.bill.usd >= l.SessionUSD:
+		return "session", nil
+	case l.DayUSD > 0:
+		today, err := t.agent.spent.Today(ctx)
+		if err != nil {
+			return "", fmt.Errorf("what was spent today cannot be read, so nothing more is: %w", err)
+		}
+		if today >= l.DayUSD {
+			return "day", nil
+		}
+	}
+	return "", nil
+}
+
 // budgetNote says so when a budget is set that cannot hold.
 func (t *turn) budgetNote() string {
-	price := t.agent.facts.Price
-	if t.agent.limits.BudgetUSD <= 0 || price.Input != nil && price.Output != nil {
+	price, l := t.agent.facts.Price, t.agent.limits
+	if l.BudgetUSD <= 0 && l.SessionUSD <= 0 && l.DayUSD <= 0 || price.Input != nil && price.Output != nil {
 		return ""
 	}
-	return fmt.Sprintf("the budget of a turn cannot hold, because the price of %s is not known", t.agent.model.Name())
+	return fmt.Sprintf("the budget cannot hold, because the price of %s is not known", t.agent.model.Name())
 }

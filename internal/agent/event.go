@@ -65,6 +65,7 @@ type Event struct {
 
 	// Of TurnFinished.
 	Stop       StopReason `json:"stop_reason,omitempty"`
+	Budget     string     `json:"budget,omitempty"` // of StopBudget: turn, session, day
 	Error      *ErrorInfo `json:"error,omitempty"`
 	ModelCalls int        `json:"model_calls,omitempty"`
 	DurationMS int64      `json:"duration_ms,omitempty"` // ToolCallFinished, TurnFinished
@@ -84,6 +85,9 @@ const (
 	StopMaxTokens StopReason = "max_tokens"
 	StopRefusal   StopReason = "refusal"
 	StopError     StopReason = "error"
+	// StopInterrupted is of a turn whose process ended in the middle of it. It is
+	// only found in a session that was loaded again.
+	StopInterrupted StopReason = "interrupted"
 )
 
 // Status says how a tool call ended.

@@ -115,11 +115,7 @@ func TestInterrupt_EndsTheTurnWithEverything(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no SIGINT to send")
 	}
-	hang := testkit.OpenAIText("half an answer")
-	if before, _, ok := bytes.Cut(hang.Body, []byte(`"finish_reason":"stop"`)); ok {
-		hang.Body = before[:bytes.LastIndex(before, []byte("data:"))]
-	}
-	hang.End = "hang"
+	hang := hanging("half an answer")
 	for name, c := range map[string]struct {
 		replies []testkit.Reply
 		ready   func(s *sandboxed, p *testkit.Provider) bool

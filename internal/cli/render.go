@@ -261,7 +261,7 @@ func (r *renderer) end(e agent.Event) {
 			r.line("   ", "%s", e.Error.Hint)
 		}
 	default:
-		r.line(r.style.fail("x"), "%s (%s)", stopText(e.Stop), summary)
+		r.line(r.style.fail("x"), "%s (%s)", stopText(e), summary)
 	}
 }
 
@@ -305,8 +305,8 @@ func shortenedText(s agent.Shortened) string {
 	return fmt.Sprintf("%s; the model sees %s shortened", why, plural(len(s.Calls), "old result", "old results"))
 }
 
-func stopText(s agent.StopReason) string {
-	switch s {
+func stopText(e agent.Event) string {
+	switch e.Stop {
 	case agent.StopCancelled:
 		return "cancelled"
 	case agent.StopMaxTurns:
@@ -314,7 +314,7 @@ func stopText(s agent.StopReason) string {
 	case agent.StopTimeout:
 		return "stopped: the time for a turn is over; raise it with --timeout"
 	case agent.StopBudget:
-		return "stopped: the turn has cost what it may; raise it with: tendril config set agent.budget.turnUSD AMOUNT"
+		return fmt.Sprintf("stopped: the %s has cost what it may; raise it with: tendril config set agent.budget.%sUSD AMOUNT", e.Budget, e.Budget)
 	case agent.StopLoop:
 		return "stopped: the model repeated the same call again and again"
 	case agent.StopMaxTokens:
@@ -322,7 +322,7 @@ func stopText(s agent.StopReason) string {
 	case agent.StopRefusal:
 		return "the model refused to answer"
 	}
-	return "stopped: " + string(s)
+	return "stopped: " + string(e.Stop)
 }
 
 // subject is the capability that a call is about.
