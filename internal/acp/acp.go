@@ -21,7 +21,7 @@ import (
 	"github.com/tendril-agent/tendril/internal/jsonrpc"
 )
 
-// Options are what a server needs. All but Source are set.
+// Options are what a server needs. All are set.
 type Options struct {
 	In  io.Reader
 	Out io.Writer         // nothing else may write to it
@@ -29,9 +29,9 @@ type Options struct {
 
 	Version  string
 	Sessions Sessions
-	// Ask says that the settings ask a person for every network access, so that
-	// no mode does less.
-	Ask bool
+	// Ask reports whether the settings ask a person for every network access, so
+	// that no mode does less.
+	Ask func() bool
 	// Folder checks the cwd of a session, an absolute path, and returns it
 	// resolved. Its error is the client's to read.
 	Folder func(ctx context.Context, cwd string) (string, error)

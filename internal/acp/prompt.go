@@ -86,6 +86,7 @@ var stopReasons = map[agent.StopReason]sdk.StopReason{
 // turnMeta is what a turn's answer says beside the protocol.
 type turnMeta struct {
 	Reason      agent.StopReason `json:"reason"`
+	Budget      string           `json:"budget,omitempty"` // turn, session or day
 	ModelCalls  int              `json:"modelCalls"`
 	DurationMS  int64            `json:"durationMs"`
 	CostUSD     *float64         `json:"costUsd,omitempty"` // left out when unknown
@@ -104,7 +105,7 @@ func outcome(e agent.Event, cancelled bool) (any, error) {
 	}
 	r := sdk.PromptResponse{
 		StopReason: reason,
-		Meta:       meta(turnMeta{e.Stop, e.ModelCalls, e.DurationMS, e.CostUSD, e.CostPartial}),
+		Meta:       meta(turnMeta{e.Stop, e.Budget, e.ModelCalls, e.DurationMS, e.CostUSD, e.CostPartial}),
 	}
 	if u := e.Usage; u != nil && *u != (agent.Usage{}) {
 		r.Usage = &sdk.Usage{

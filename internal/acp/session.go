@@ -27,6 +27,8 @@ type session struct {
 	mode   string
 	last   *turn // the newest one
 	closed bool
+
+	cost *float64 // of all that is known, in USD; used by the turn that has the session
 }
 
 func newSession(c Conversation, folder string) *session {
@@ -152,7 +154,7 @@ func (ss *session) currentMode() string {
 // come to the same.
 func (s *server) modes(current string) *sdk.SessionModeState {
 	policy := "Network access as the settings say: declared public hosts are allowed."
-	if s.Ask {
+	if s.Ask() {
 		policy = "Network access as the settings say: you are asked about each new host."
 	}
 	return &sdk.SessionModeState{

@@ -160,6 +160,7 @@ func (s *server) replay(ctx context.Context, ss *session) error {
 	if err != nil {
 		return err
 	}
+	ss.cost = nil
 	tr := s.newTranslator(ss, true)
 	for _, e := range events {
 		if ctx.Err() != nil {
@@ -168,6 +169,7 @@ func (s *server) replay(ctx context.Context, ss *session) error {
 		tr.event(ctx, e)
 	}
 	tr.close()
+	tr.sendUsage()
 	return nil
 }
 

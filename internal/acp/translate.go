@@ -13,19 +13,22 @@ import (
 // translator tells a client the events of a session, live or replayed. It is
 // used by one goroutine.
 type translator struct {
-	server *server
-	id     string
-	replay bool
-	calls  map[string]*call  // that run
-	kept   map[string]string // the source of each capability, as far as the session tells
+	server  *server
+	session *session
+	id      string
+	replay  bool
+	calls   map[string]*call  // that run
+	kept    map[string]string // the source of each capability, as far as the session tells
 
 	// Of a replay: what was shown of a reply that may never have become whole.
 	text, thought strings.Builder
-	order         []string // of call ids
+
+	order []string    // of the ids in calls
+	used  agent.Event // the last usage that was reported
 }
 
 func (s *server) newTranslator(ss *session, replay bool) *translator {
-	return &translator{server: s, id: ss.conversation.ID(), replay: replay, calls: map[string]*call{}, kept: map[string]string{}}
+	return &translator{server: s, session: ss, id: ss.conversation.ID(), replay: replay, calls: map[string]*call{}, kept: map[string]string{}}
 }
 
 func (t *translator) send(u sdk.SessionUpdate) { t.server.update(t.id, u) }
@@ -125,14 +128,34 @@ func (t *translator) close() {
 	t.order = nil
 }
 
-// usage tells how full the model's window is and what the session has cost. The
-// protocol has no place for a window that is not known: then the answer to the
-// prompt tells the usage alone.
+// usage tells how full the model's window is and what the session has cost; in a
+// replay once, at its end.
 func (t *translator) usage(e agent.Event) {
-	if e.ContextWindow <= 0 || t.replay {
+	if e.CostUSD != nil {
+		sum := *e.CostUSD
+		if t.session.cost != nil {
+			sum += *t.session.cost
+		}
+		t.session.cost = &sum
+	}
+	t.used = e
+	if !t.replay {
+		t.sendUsage()
+	}
+}
+
+// sendUsage sends the last usage. The protocol has no place for a window that is
+// not known: then the answer to the prompt tells the usage alone.
+func (t *translator) sendUsage() {
+	if t.used.ContextWindow <= 0 {
 		return
 	}
-	u := sdk.SessionUsageUpdate{SessionUpdate: "usage_update", Size: int(e.ContextWindow), Used: int(e.ContextTokens), Meta: meta(e.Usage)}
+	u := sdk.SessionUsageUpdate{
+		SessionUpdate: "usage_update", Size: int(t.used.ContextWindow), Used: int(t.used.ContextTokens), Meta: meta(map[string]any{"usage": t.used.Usage}),
+	}
+	if t.session.cost != nil {
+		u.Cost = &sdk.Cost{Amount: *t.session.cost, Currency: "USD"}
+	}
 	t.send(sdk.SessionUpdate{UsageUpdate: &u})
 }
 

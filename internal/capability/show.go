@@ -3,6 +3,7 @@ package capability
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"time"
 )
 
@@ -85,6 +86,15 @@ func (r *Registry) showActive(ctx context.Context, info *Info, e *entry) error {
 	}
 	info.Evidence, err = r.admitted(ctx, v)
 	return err
+}
+
+// SourcePath is where the readable copy of a capability is, or will be; "" when
+// no capability can have that name.
+func (r *Registry) SourcePath(name string) string {
+	if !validName(name) {
+		return ""
+	}
+	return filepath.Join(r.opts.Workspace, filepath.FromSlash(copyPath(name)))
 }
 
 func canonicalOf(def *Definition) string { return string(canonicalDefinition(def)) }

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	finishWithin = 500 * time.Millisecond  // what runs when the input ends may still come to its end
-	stopWithin   = 1100 * time.Millisecond // and then has this long to stop
+	finishWithin = 400 * time.Millisecond  // what runs when the input ends may still come to its end
+	stopWithin   = 1000 * time.Millisecond // and then has this long to stop
 	flushWithin  = 200 * time.Millisecond  // and its last lines this long to be read
 	// maxRunning is how many requests may be at work at once; one beyond it is refused.
 	maxRunning = 1024
@@ -59,7 +59,7 @@ func New(o Options) *Conn {
 
 // Serve talks with the peer until the input ends (nil), ctx ends, or the output
 // cannot be written (its error). Then the context of all handlers ends (after
-// the end of the input: half a second later, so that what is nearly done comes
+// the end of the input: a moment later, so that what is nearly done comes
 // to its end), their work is waited for, and what they sent is written: together
 // less than two seconds. A read or a write that the system does not return from
 // is left behind, and so is work that does not stop.
