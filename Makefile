@@ -40,8 +40,15 @@ $(MANAGED_DENO): | build
 run: setup ## do the main job with the demo model, in a throwaway folder; no key needed
 	@DENO_PATH='$(DENO)' ./scripts/demo.sh
 
+# The official clients of our protocols, in JavaScript.
+CLIENTS := test/clients/node_modules/.package-lock.json
+
+$(CLIENTS): test/clients/package-lock.json
+	@if command -v npm >/dev/null; then npm ci --prefix test/clients --ignore-scripts --no-audit --no-fund && touch $@; \
+	else echo "no npm: the tests with the official clients are skipped"; fi
+
 .PHONY: test
-test: setup ## run all tests, with the race detector where there is a C compiler
+test: setup $(CLIENTS) ## run all tests, with the race detector where there is a C compiler
 	@[ -n "$(RACE)" ] || echo "no C compiler, or cgo is off: testing without the race detector"
 	DENO_PATH='$(DENO)' go test $(RACE) -timeout 10m $(TESTFLAGS) ./...
 
