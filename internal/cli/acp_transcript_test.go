@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/diff"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/tendril-agent/tendril/internal/testkit"
@@ -53,7 +54,7 @@ func TestACP_Transcripts(t *testing.T) {
 					t.Fatal(err)
 				}
 			} else if got != string(wire.Data) {
-				t.Errorf("got\n%s\nwant\n%s\n%s", got, wire.Data, c.s.errs.String())
+				t.Errorf("-want +got\n%s\n%s", diff.Diff("want", wire.Data, "got", []byte(got)), c.s.errs.String())
 			}
 		})
 	}
