@@ -36,7 +36,8 @@ type Limits struct {
 	MaxTurns int           // model calls of a turn; default 100
 	Timeout  time.Duration // wall clock of a turn; no default
 	// BudgetUSD ends a turn before the model call that would follow when it has
-	// cost that much. What has no known price counts as nothing.
+	// cost that much. What has no known price, or comes without figures, counts as
+	// nothing, and the turn's end says so.
 	BudgetUSD float64
 }
 
