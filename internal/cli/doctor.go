@@ -159,6 +159,13 @@ func (c *command) checkRegistry(ctx context.Context, cfg *config.Config, dirs co
 		return append(checks, broken("registry", err))
 	}
 	checks = append(checks, passed("registry", "%s", plural(listing.Total, "capability", "capabilities")))
+	notes, err := a.registry.Drift(ctx)
+	if err != nil {
+		return append(checks, broken("registry", err))
+	}
+	for _, n := range notes {
+		checks = append(checks, warned("registry", n, ""))
+	}
 	for _, n := range a.registry.Notices() {
 		checks = append(checks, warned("registry", n.Message, n.Hint))
 	}
