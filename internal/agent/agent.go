@@ -37,7 +37,8 @@ type Limits struct {
 	Timeout  time.Duration // wall clock of a turn; no default
 	// The budgets end a turn before the model call that would follow when the
 	// turn, its session, or all sessions of the day have cost that much. What has
-	// no known price counts as nothing.
+	// no known price, or comes without figures, counts as nothing, and the turn's
+	// end says so.
 	BudgetUSD  float64
 	SessionUSD float64
 	DayUSD     float64

@@ -43,21 +43,28 @@ func System() Std {
 func Main(args []string, std Std) int {
 	ctx, stop := interruptible(std)
 	defer stop()
+	out := &output{w: std.Out}
+	std.Out = out
 	c := &command{Std: std}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(std.In)
 	root.SetOut(std.Out)
 	root.SetErr(std.Err)
-	return report(root.ExecuteContext(ctx), c.json || wantsJSON(args), std.Out, std.Err)
+	return report(out.outcome(root.ExecuteContext(ctx)), c.json || wantsJSON(args), std.Out, std.Err)
 }
 
-// interruptible returns a context that the first Ctrl-C (or SIGTERM) ends; the
-// second one ends the process at once. Children die with it.
+// interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP ends;
+// the second one ends the process at once. Children die with it. That nobody reads
+// stdout any more is an error of writing to it, no signal.
 func interruptible(std Std) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2)
+	signals, ignored := make(chan os.Signal, 2), make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup makes it
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	signal.Notify(ignored, syscall.SIGPIPE)
 	done := make(chan struct{})
 	go func() {
 		select {
@@ -74,6 +81,7 @@ func interruptible(std Std) (context.Context, func()) {
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
+		signal.Stop(ignored)
 		close(done)
 		cancel()
 	}
