@@ -3,12 +3,9 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -41,11 +38,11 @@ func System() Std {
 
 // Main runs one command and returns its exit code.
 func Main(args []string, std Std) int {
-	ctx, stop := interruptible(std)
+	ctx, interrupts, stop := interruptible(std)
 	defer stop()
 	out := &output{w: std.Out}
 	std.Out = out
-	c := &command{Std: std}
+	c := &command{Std: std, interrupts: interrupts}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(std.In)
@@ -54,45 +51,14 @@ func Main(args []string, std Std) int {
 	return report(out.outcome(root.ExecuteContext(ctx)), c.json || wantsJSON(args), std.Out, std.Err)
 }
 
-// interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP ends;
-// the second one ends the process at once. Children die with it. That nobody reads
-// stdout any more is an error of writing to it, no signal.
-func interruptible(std Std) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	signals, ignored := make(chan os.Signal, 2), make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup makes it
-		signal.Notify(signals, syscall.SIGHUP)
-	}
-	signal.Notify(ignored, syscall.SIGPIPE)
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-signals:
-			cancel()
-		case <-done:
-			return
-		}
-		select {
-		case <-signals:
-			std.Exit(exitInterrupted)
-		case <-done:
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		signal.Stop(ignored)
-		close(done)
-		cancel()
-	}
-}
-
 // command is what all commands share.
 type command struct {
 	Std
 	json   bool
 	status *statusLine // of a running turn; nil when there is none
 	store  *secret.Store
+
+	interrupts *interrupts
 }
 
 func (c *command) root() *cobra.Command {
@@ -118,7 +84,7 @@ provider, 5 sandbox or Deno missing, 130 interrupted.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w; see: %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(c.runCommand(), c.sessionCommand(), c.capabilityCommand(), c.modelCommand(), c.setupCommand(), c.doctorCommand(), c.configCommand(), c.secretCommand(), c.versionCommand())
+	root.AddCommand(c.runCommand(), c.chatCommand(), c.sessionCommand(), c.capabilityCommand(), c.modelCommand(), c.setupCommand(), c.doctorCommand(), c.configCommand(), c.secretCommand(), c.versionCommand())
 	usageErrors(root)
 	return root
 }
