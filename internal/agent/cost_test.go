@@ -94,7 +94,7 @@ func TestRun_CostThatIsNotKnown(t *testing.T) {
 			return errors.Join(parts(tt.parts...)(ctx, yield), tt.err)
 		}}}
 		end := last(t, runTurn(newAgentWith(t, Options{Model: m, Facts: tt.facts}), newSession(), "go"))
-		if *end.Usage != (Usage{}) && !(*end.Usage).believable() {
+		if *end.Usage != (Usage{}) && !end.Usage.believable() {
 			t.Errorf("%s: usage %+v", name, *end.Usage)
 		}
 		if (end.CostUSD != nil) != tt.known || end.CostPartial != tt.partial {

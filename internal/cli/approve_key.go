@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -40,7 +41,7 @@ func (k *keyApprover) Approve(ctx context.Context, q capability.Question) (capab
 	asked := &keyQuestion{text: question(q), answer: capability.Deny}
 	_, err := tea.NewProgram(asked, tea.WithContext(ctx), tea.WithInput(k.c.In), tea.WithOutput(k.c.Err), tea.WithoutSignalHandler()).Run()
 	switch {
-	case context.Cause(ctx) == context.DeadlineExceeded:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		fmt.Fprintln(k.c.Err, "no answer: denied")
 		return capability.Deny, nil
 	case ctx.Err() != nil:

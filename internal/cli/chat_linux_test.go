@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -60,7 +61,7 @@ func TestChat_AtATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("tendril", "chat")
-	cmd.Env = append(s.env, "TERM=xterm-256color")
+	cmd.Env = slices.Concat(s.env, []string{"TERM=xterm-256color"})
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {

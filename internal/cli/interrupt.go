@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -71,7 +72,7 @@ func (i *interrupts) scope(ctx context.Context) (inner context.Context, stop fun
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	outer := i.cancel
-	i.cancel = append(outer[:len(outer):len(outer)], cancel)
+	i.cancel = append(slices.Clone(outer), cancel)
 	return inner, func() {
 		i.mu.Lock()
 		defer i.mu.Unlock()
