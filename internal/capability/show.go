@@ -3,6 +3,7 @@ package capability
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"time"
 )
 
@@ -116,6 +117,15 @@ func (r *Registry) Drift(ctx context.Context) ([]string, error) {
 		}
 	}
 	return notes, nil
+}
+
+// SourcePath is where the readable copy of a capability is, or will be; "" when
+// no capability can have that name.
+func (r *Registry) SourcePath(name string) string {
+	if !validName(name) {
+		return ""
+	}
+	return filepath.Join(r.opts.Workspace, filepath.FromSlash(copyPath(name)))
 }
 
 func canonicalOf(def *Definition) string { return string(canonicalDefinition(def)) }
