@@ -71,24 +71,24 @@ type Agent struct {
 	model  Model
 	facts  Facts
 	system string
-	tools  map[string]boundTool
+	tools  map[string]*CheckedTool
 	specs  []ToolSpec
 	limits Limits
 }
 
 // New makes an agent. It fails when a tool's schema does not compile.
 func New(o Options) (*Agent, error) {
-	a := &Agent{model: o.Model, facts: o.Facts, system: o.System, tools: make(map[string]boundTool, len(o.Tools)), limits: o.Limits}
+	a := &Agent{model: o.Model, facts: o.Facts, system: o.System, tools: make(map[string]*CheckedTool, len(o.Tools)), limits: o.Limits}
 	if a.limits.MaxTurns <= 0 {
 		a.limits.MaxTurns = defaultMaxTurns
 	}
 	for _, tool := range o.Tools {
-		bound, err := bind(tool)
+		checked, err := Check(tool)
 		if err != nil {
 			return nil, err
 		}
-		a.tools[bound.spec.Name] = bound
-		a.specs = append(a.specs, bound.spec)
+		a.tools[checked.spec.Name] = checked
+		a.specs = append(a.specs, checked.spec)
 	}
 	return a, nil
 }
