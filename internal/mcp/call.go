@@ -21,6 +21,7 @@ func (s *Server) handler(tool *agent.CheckedTool, toInput func(json.RawMessage) 
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		ctx, done := s.running.add(ctx, req.Session)
 		defer done()
+		defer withoutReply(ctx, req)
 		select {
 		case s.turns <- struct{}{}:
 			defer func() { <-s.turns }()
@@ -40,6 +41,14 @@ func (s *Server) handler(tool *agent.CheckedTool, toInput func(json.RawMessage) 
 			s.sync(ctx)
 		}
 		return toolResult(tool.Spec().Name, result), nil
+	}
+}
+
+// withoutReply keeps a cancelled call from being answered, which the SDK would do
+// over HTTP: it ends the stream that waits for the answer.
+func withoutReply(ctx context.Context, req *sdk.CallToolRequest) {
+	if ctx.Err() != nil && req.Extra != nil && req.Extra.CloseSSEStream != nil {
+		req.Extra.CloseSSEStream(sdk.CloseSSEStreamArgs{})
 	}
 }
 
