@@ -48,7 +48,8 @@ func Main(args []string, std Std) int {
 	root.SetIn(std.In)
 	root.SetOut(std.Out)
 	root.SetErr(std.Err)
-	return report(out.outcome(root.ExecuteContext(ctx)), c.json || wantsJSON(args), std.Out, std.Err)
+	err := out.outcome(root.ExecuteContext(ctx))
+	return report(err, c.json || wantsJSON(args), c.Out, c.Err) // c.Out is not stdout where a protocol has that
 }
 
 // command is what all commands share.
@@ -84,7 +85,7 @@ provider, 5 sandbox or Deno missing, 130 interrupted.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w; see: %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(c.runCommand(), c.chatCommand(), c.acpCommand(), c.sessionCommand(), c.capabilityCommand(), c.modelCommand(), c.setupCommand(), c.doctorCommand(), c.configCommand(), c.secretCommand(), c.versionCommand())
+	root.AddCommand(c.runCommand(), c.chatCommand(), c.acpCommand(), c.sessionCommand(), c.capabilityCommand(), c.modelCommand(), c.setupCommand(), c.doctorCommand(), c.configCommand(), c.secretCommand(), c.mcpCommand(), c.versionCommand())
 	usageErrors(root)
 	return root
 }
