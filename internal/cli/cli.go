@@ -85,7 +85,7 @@ provider, 5 sandbox or Deno missing, 130 interrupted.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w; see: %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(c.runCommand(), c.chatCommand(), c.acpCommand(), c.sessionCommand(), c.capabilityCommand(), c.modelCommand(), c.setupCommand(), c.doctorCommand(), c.configCommand(), c.secretCommand(), c.mcpCommand(), c.versionCommand())
+	root.AddCommand(c.runCommand(), c.chatCommand(), c.acpCommand(), c.sessionCommand(), c.capabilityCommand(), c.modelCommand(), c.setupCommand(), c.doctorCommand(), c.configCommand(), c.secretCommand(), c.mcpCommand(), c.sidecarCommand(), c.versionCommand())
 	usageErrors(root)
 	return root
 }

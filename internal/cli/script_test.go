@@ -23,13 +23,12 @@ import (
 
 func TestMain(m *testing.M) {
 	jail.Main()
-	testscript.Main(m, map[string]func(){
-		"tendril": func() {
-			std := cli.System()
-			std.Keychain = testKeychain()
-			os.Exit(cli.Main(os.Args[1:], std))
-		},
-	})
+	program := func() {
+		std := cli.System()
+		std.Keychain = testKeychain()
+		os.Exit(cli.Main(cli.Args(os.Args), std))
+	}
+	testscript.Main(m, map[string]func(){"tendril": program, "tendril-agent": program})
 }
 
 // TestScripts runs the files of testdata/script: the real command, as a process
