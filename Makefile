@@ -41,11 +41,11 @@ run: setup ## do the main job with the demo model, in a throwaway folder; no key
 	@DENO_PATH='$(DENO)' ./scripts/demo.sh
 
 # The official clients of our protocols, in JavaScript.
-CLIENTS := test/clients/node_modules/.package-lock.json
+CLIENTS := $(patsubst %/package-lock.json,%/node_modules/.package-lock.json,$(wildcard test/clients/*/package-lock.json))
 
-$(CLIENTS): test/clients/package-lock.json
-	@if command -v npm >/dev/null; then npm ci --prefix test/clients --ignore-scripts --no-audit --no-fund && touch $@; \
-	else echo "no npm: the tests with the official clients are skipped"; fi
+test/clients/%/node_modules/.package-lock.json: test/clients/%/package-lock.json
+	@if command -v npm >/dev/null; then npm ci --prefix $(<D) --ignore-scripts --no-audit --no-fund && touch $@; \
+	else echo "no npm: the tests with the client in $(<D) are skipped"; fi
 
 .PHONY: test
 test: setup $(CLIENTS) ## run all tests, with the race detector where there is a C compiler

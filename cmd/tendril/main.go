@@ -10,5 +10,5 @@ import (
 
 func main() {
 	jail.Main() // when we are started to become a capability's jail
-	os.Exit(cli.Main(os.Args[1:], cli.System()))
+	os.Exit(cli.Main(cli.Args(os.Args), cli.System()))
 }

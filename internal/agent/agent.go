@@ -37,7 +37,8 @@ type Limits struct {
 	Timeout  time.Duration // wall clock of a turn; no default
 	// The budgets end a turn before the model call that would follow when the
 	// turn, its session, or all sessions of the day have cost that much. What has
-	// no known price counts as nothing.
+	// no known price, or comes without figures, counts as nothing, and the turn's
+	// end says so.
 	BudgetUSD  float64
 	SessionUSD float64
 	DayUSD     float64
@@ -83,7 +84,7 @@ type Agent struct {
 	model  Model
 	facts  Facts
 	system string
-	tools  map[string]boundTool
+	tools  map[string]*CheckedTool
 	specs  []ToolSpec
 	limits Limits
 	spent  Spending
@@ -91,7 +92,7 @@ type Agent struct {
 
 // New makes an agent. It fails when a tool's schema does not compile.
 func New(o Options) (*Agent, error) {
-	a := &Agent{model: o.Model, facts: o.Facts, system: o.System, tools: make(map[string]boundTool, len(o.Tools)), limits: o.Limits, spent: o.Spending}
+	a := &Agent{model: o.Model, facts: o.Facts, system: o.System, tools: make(map[string]*CheckedTool, len(o.Tools)), limits: o.Limits, spent: o.Spending}
 	if o.Limits.DayUSD > 0 && o.Spending == nil {
 		return nil, errors.New("a budget of a day needs to know what the day has cost")
 	}
@@ -99,12 +100,12 @@ func New(o Options) (*Agent, error) {
 		a.limits.MaxTurns = defaultMaxTurns
 	}
 	for _, tool := range o.Tools {
-		bound, err := bind(tool)
+		checked, err := Check(tool)
 		if err != nil {
 			return nil, err
 		}
-		a.tools[bound.spec.Name] = bound
-		a.specs = append(a.specs, bound.spec)
+		a.tools[checked.spec.Name] = checked
+		a.specs = append(a.specs, checked.spec)
 	}
 	return a, nil
 }

@@ -19,20 +19,25 @@ const (
 	ExecuteTool  = "execute"
 )
 
-// boundTool is a tool with what is needed to check its input.
-type boundTool struct {
-	Tool
+// CheckedTool is a [Tool] whose input may come from anywhere: Call checks it
+// against the schema, field names spelled exactly, before anything happens. What
+// is wrong with it is a failed result that says how to mend it, and so is a panic
+// of the tool.
+type CheckedTool struct {
+	tool    Tool
 	spec    ToolSpec
 	schema  *schema.Schema
 	fields  []string
 	objects map[string]bool // those of fields whose type is object
 }
 
-func bind(tool Tool) (boundTool, error) {
+// Check makes the checked form of a tool. It fails when the tool's schema does
+// not compile.
+func Check(tool Tool) (*CheckedTool, error) {
 	spec := tool.Spec()
 	compiled, err := schema.Compile(spec.Schema)
 	if err != nil {
-		return boundTool{}, fmt.Errorf("tool %s: %w", spec.Name, err)
+		return nil, fmt.Errorf("tool %s: %w", spec.Name, err)
 	}
 	var object struct {
 		Properties map[string]struct {
@@ -40,42 +45,51 @@ func bind(tool Tool) (boundTool, error) {
 		} `json:"properties"`
 	}
 	if err := json.Unmarshal(spec.Schema, &object); err != nil {
-		return boundTool{}, fmt.Errorf("tool %s: %w", spec.Name, err)
+		return nil, fmt.Errorf("tool %s: %w", spec.Name, err)
 	}
-	bound := boundTool{Tool: tool, spec: spec, schema: compiled, objects: make(map[string]bool)}
+	checked := &CheckedTool{tool: tool, spec: spec, schema: compiled, objects: make(map[string]bool)}
 	for name, property := range object.Properties {
-		bound.fields = append(bound.fields, name)
-		bound.objects[name] = property.Type == "object"
+		checked.fields = append(checked.fields, name)
+		checked.objects[name] = property.Type == "object"
 	}
-	slices.Sort(bound.fields)
-	return bound, nil
+	slices.Sort(checked.fields)
+	return checked, nil
 }
 
-// input returns the input of a call as the tool takes it, or says what is wrong
-// with it, before anything happens.
-func (b boundTool) input(call *Call) (json.RawMessage, error) {
-	if call.Malformed != "" {
-		return nil, fmt.Errorf("the arguments of %s were not a valid JSON object, so nothing was run; send the call again with valid JSON. Received: %s", b.spec.Name, call.Malformed)
+// Spec implements [Tool].
+func (c *CheckedTool) Spec() ToolSpec { return c.spec }
+
+// Call implements [Tool]. The result's text is never blank.
+func (c *CheckedTool) Call(ctx context.Context, in Invocation, report func(Progress)) Result {
+	input, err := c.input(in.Input)
+	if err != nil {
+		return failed(err.Error())
 	}
-	if unknown := schema.UnknownKeys(call.Input, b.fields...); len(unknown) > 0 {
-		return nil, fmt.Errorf("%s does not take %s; its fields are spelled exactly: %s", b.spec.Name, quoted(unknown), quoted(b.fields))
+	in.Input = input
+	return safely(ctx, c.tool, in, report)
+}
+
+// input returns an input as the tool takes it, or says what is wrong with it.
+func (c *CheckedTool) input(raw json.RawMessage) (json.RawMessage, error) {
+	if unknown := schema.UnknownKeys(raw, c.fields...); len(unknown) > 0 {
+		return nil, fmt.Errorf("%s does not take %s; its fields are spelled exactly: %s", c.spec.Name, quoted(unknown), quoted(c.fields))
 	}
-	input := b.unwrap(call.Input)
-	if err := b.schema.Validate("input", input); err != nil {
-		return nil, fmt.Errorf("%s was not run: %w", b.spec.Name, err)
+	input := c.unwrap(raw)
+	if err := c.schema.Validate("input", input); err != nil {
+		return nil, fmt.Errorf("%s was not run: %w", c.spec.Name, err)
 	}
 	return input, nil
 }
 
 // unwrap takes an object that came as a JSON string for the object, and leaves
 // out one that came as null or as a blank string: models send both.
-func (b boundTool) unwrap(input json.RawMessage) json.RawMessage {
+func (c *CheckedTool) unwrap(input json.RawMessage) json.RawMessage {
 	var values map[string]json.RawMessage
 	if json.Unmarshal(input, &values) != nil || values == nil {
 		return input
 	}
 	for name, value := range values {
-		if !b.objects[name] {
+		if !c.objects[name] {
 			continue
 		}
 		var text string
@@ -120,17 +134,16 @@ func (t *turn) call(ctx context.Context, call *Call) Result {
 	if !ok {
 		return failed(fmt.Sprintf("unknown tool %q; the tools are %s; a capability is run with execute, by its name", bounded(call.Name, 100), quoted(t.toolNames())))
 	}
-	input, err := tool.input(call)
-	if err != nil {
-		return failed(err.Error())
+	if call.Malformed != "" {
+		return failed(fmt.Sprintf("the arguments of %s were not a valid JSON object, so nothing was run; send the call again with valid JSON. Received: %s", call.Name, call.Malformed))
 	}
-	return t.supervise(ctx, call, tool, input)
+	return t.supervise(ctx, call, tool)
 }
 
 // supervise runs tool in a goroutine of its own and shows its progress from
 // ours. It returns when the tool did.
-func (t *turn) supervise(ctx context.Context, call *Call, tool boundTool, input json.RawMessage) Result {
-	in := Invocation{Input: input, Session: t.session.ID, Model: t.agent.model.Name(), Request: t.request}
+func (t *turn) supervise(ctx context.Context, call *Call, tool *CheckedTool) Result {
+	in := Invocation{Input: call.Input, Session: t.session.ID, Model: t.agent.model.Name(), Request: t.request}
 	progress := make(chan Progress)
 	returned := make(chan struct{})
 	report := func(p Progress) {
@@ -142,7 +155,7 @@ func (t *turn) supervise(ctx context.Context, call *Call, tool boundTool, input 
 	var result Result
 	go func() {
 		defer close(returned)
-		result = safely(ctx, tool, in, report)
+		result = tool.Call(ctx, in, report)
 	}()
 	shown := batch{turn: t}
 	for {
@@ -160,10 +173,10 @@ func (t *turn) supervise(ctx context.Context, call *Call, tool boundTool, input 
 
 // safely turns a panic of a tool into a failed result. The stack goes to the
 // result's detail, for a bug report, and not to the model.
-func safely(ctx context.Context, tool boundTool, in Invocation, report func(Progress)) (result Result) {
+func safely(ctx context.Context, tool Tool, in Invocation, report func(Progress)) (result Result) {
 	defer func() {
 		if p := recover(); p != nil {
-			result = failed(fmt.Sprintf("%s failed inside Tendril; this is a bug of ours, and other calls still work", tool.spec.Name))
+			result = failed(fmt.Sprintf("%s failed inside Tendril; this is a bug of ours, and other calls still work", tool.Spec().Name))
 			result.Detail, _ = json.Marshal(map[string]string{"panic": fmt.Sprint(p), "stack": string(debug.Stack())})
 		}
 	}()

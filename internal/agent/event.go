@@ -52,8 +52,8 @@ type Event struct {
 	Retry    *RetryInfo `json:"retry,omitempty"`    // Retry
 
 	// Of UsageReported and TurnFinished. CostUSD is nil when nothing of it is
-	// known. CostPartial says that it is the least: some call ended before its
-	// figures came, or has no known price.
+	// known. CostPartial says that it is the least, or, without CostUSD, that there
+	// may be one: some call came without figures, or has no known price.
 	CostUSD     *float64 `json:"cost_usd,omitempty"`
 	CostPartial bool     `json:"cost_partial,omitempty"`
 	// ContextTokens is how much of ContextWindow the model call used; of

@@ -111,6 +111,9 @@ func (t *turn) step(ctx context.Context) (StopReason, error) {
 	reply, err := t.ask(ctx)
 	t.keep(reply)
 	if stop := t.interrupted(ctx); stop != "" {
+		if !reply.began {
+			t.bill.unanswered(t.agent.facts.Price)
+		}
 		t.skip(reply.calls)
 		return stop, t.failure
 	}
@@ -182,7 +185,7 @@ func (t *turn) finish(stop StopReason, err error) {
 	usage := t.bill.usage // a copy: the event outlives the turn
 	e := Event{
 		Type: TurnFinished, Stop: stop, Budget: t.budget, Usage: &usage, ModelCalls: t.steps,
-		DurationMS: time.Since(t.started).Milliseconds(),
+		DurationMS: time.Since(t.started).Milliseconds(), Note: t.missedNote(),
 	}
 	e.CostUSD, e.CostPartial = t.bill.cost()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"slices"
 )
 
@@ -61,6 +62,34 @@ func (r *Registry) List(ctx context.Context, query string) (Listing, error) {
 		l.Message = (&ConflictError{Message: ix.conflict}).Error()
 	}
 	return l, nil
+}
+
+// Active returns the definitions of the capabilities that have a version which
+// may run: not those in conflict, nor those whose first version waits for a
+// person. They are as tools/index.json has them.
+func (r *Registry) Active(ctx context.Context) ([]Definition, error) {
+	ix, err := r.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	active := make([]Definition, 0, len(ix.entries))
+	for _, e := range ix.entries {
+		if e.conflict == "" && e.status != StatusPending {
+			active = append(active, e.def)
+		}
+	}
+	return active, nil
+}
+
+// IndexInfo describes tools/index.json, nil when there is none. Each commit, in
+// any process, makes a new file of it, so this tells cheaply whether anything
+// has changed.
+func (r *Registry) IndexInfo() fs.FileInfo {
+	info, err := r.root.Stat(indexPath)
+	if err != nil {
+		return nil
+	}
+	return info
 }
 
 func listMessage(l Listing, query string, matches int) string {

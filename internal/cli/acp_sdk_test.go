@@ -14,7 +14,7 @@ import (
 // The official TypeScript SDK drives the agent: its client checks each message
 // against the protocol's schema.
 func TestACP_TypeScriptSDK(t *testing.T) {
-	clients, err := filepath.Abs("../../test/clients")
+	clients, err := filepath.Abs("../../test/clients/acp")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestACP_TypeScriptSDK(t *testing.T) {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(node, filepath.Join(clients, "acp.mjs"), folder)
+	cmd := exec.Command(node, filepath.Join(clients, "client.mjs"), folder)
 	cmd.Env = s.env
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

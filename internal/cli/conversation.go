@@ -7,20 +7,52 @@ import (
 	"time"
 
 	"github.com/tendril-agent/tendril/internal/agent"
+	"github.com/tendril-agent/tendril/internal/capability"
 	"github.com/tendril-agent/tendril/internal/session"
 )
 
 // conversation is a session with the agent that goes on with it.
 type conversation struct {
-	c       *command
-	agent   *agent.Agent
-	session *session.Session
+	c        *command
+	folder   string
+	agent    *agent.Agent
+	sessions *session.Store
+	session  *session.Session
 }
 
 // which says which session a command works with; the zero value is a new one.
 type which struct {
 	id   string // or its beginning, or "last"
 	last bool   // of the workspace
+}
+
+// withConversation opens all that turns need, for do.
+func (c *command) withConversation(ctx context.Context, o runOptions, client string, approver capability.Approver, do func(*conversation) error) error {
+	cfg, dirs, err := c.settings()
+	if err != nil {
+		return err
+	}
+	m, err := c.chooseModel(ctx, cfg, o.model)
+	if err != nil {
+		return err
+	}
+	a, err := c.open(ctx, cfg, dirs, openOptions{workspace: o.workspace, create: true, approver: approver})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := a.close(); err != nil {
+			c.warn("%v", err)
+		}
+	}()
+	if err := a.ready(ctx); err != nil {
+		return err
+	}
+	v, err := c.converse(ctx, a, m, o, client)
+	if err != nil {
+		return err
+	}
+	return do(v)
 }
 
 // converse opens a session and makes the agent.
@@ -43,7 +75,7 @@ func (c *command) converse(ctx context.Context, a *app, m chosenModel, o runOpti
 	if err != nil {
 		return nil, err
 	}
-	return &conversation{c: c, agent: ag, session: s}, nil
+	return &conversation{c: c, folder: a.workspace.Path(), agent: ag, sessions: sessions, session: s}, nil
 }
 
 // limits are those of the settings, with what the flags say instead.

@@ -50,6 +50,12 @@ credentials, 4 model provider, 5 sandbox or Deno missing, 130 interrupted.`,
 			return c.run(cmd.Context(), o, args)
 		},
 	}
+	c.turnFlags(cmd, &o)
+	return cmd
+}
+
+// turnFlags adds the flags of the commands that play turns.
+func (c *command) turnFlags(cmd *cobra.Command, o *runOptions) {
 	f := cmd.Flags()
 	f.StringVar(&o.workspace, "workspace", "", "`folder` to work in (default: from the settings)")
 	f.StringVar(&o.model, "model", "", "`provider/model`, or demo (default: from the settings, or what is there)")
@@ -73,7 +79,6 @@ credentials, 4 model provider, 5 sandbox or Deno missing, 130 interrupted.`,
 		}
 		return nil
 	}
-	return cmd
 }
 
 func (c *command) run(ctx context.Context, o runOptions, args []string) error {
@@ -84,35 +89,13 @@ func (c *command) run(ctx context.Context, o runOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	cfg, dirs, err := c.settings()
-	if err != nil {
-		return err
-	}
-	m, err := c.chooseModel(ctx, cfg, o.model)
-	if err != nil {
-		return err
-	}
-	a, err := c.open(ctx, cfg, dirs, openOptions{workspace: o.workspace, create: true, approver: c.approver()})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err := a.close(); err != nil {
-			c.warn("%v", err)
+	return c.withConversation(ctx, o, "run", c.approver(), func(v *conversation) error {
+		last, err := v.turn(ctx, prompt)
+		if err == nil && last.Stop != agent.StopEndTurn {
+			err = &exitError{code: stopCode(last), err: errors.New(string(last.Stop)), silent: true}
 		}
-	}()
-	if err := a.ready(ctx); err != nil {
 		return err
-	}
-	v, err := c.converse(ctx, a, m, o, "run")
-	if err != nil {
-		return err
-	}
-	last, err := v.turn(ctx, prompt)
-	if err == nil && last.Stop != agent.StopEndTurn {
-		err = &exitError{code: stopCode(last), err: errors.New(string(last.Stop)), silent: true}
-	}
-	return err
+	})
 }
 
 // front is how events are shown: as JSON lines or to a person.

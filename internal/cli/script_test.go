@@ -23,13 +23,12 @@ import (
 
 func TestMain(m *testing.M) {
 	jail.Main()
-	testscript.Main(m, map[string]func(){
-		"tendril": func() {
-			std := cli.System()
-			std.Keychain = testKeychain()
-			os.Exit(cli.Main(os.Args[1:], std))
-		},
-	})
+	program := func() {
+		std := cli.System()
+		std.Keychain = testKeychain()
+		os.Exit(cli.Main(cli.Args(os.Args), std))
+	}
+	testscript.Main(m, map[string]func(){"tendril": program, "tendril-agent": program})
 }
 
 // TestScripts runs the files of testdata/script: the real command, as a process
@@ -106,6 +105,7 @@ type replyFile struct {
 	Error    string            `json:"error"`
 	Split    string            `json:"split"`
 	GapMS    int               `json:"gap_ms"`
+	DelayMS  int               `json:"delay_ms"`
 	End      string            `json:"end"`
 	Register *registration     `json:"register"`
 	Headers  map[string]string `json:"headers"`
@@ -167,6 +167,7 @@ func (r replyFile) build(ts *testscript.TestScript, kind, cases string, n int) t
 	if r.Status != 0 {
 		reply.Status = r.Status
 	}
+	reply.Delay = time.Duration(r.DelayMS) * time.Millisecond
 	reply.Split, reply.Gap, reply.End = r.Split, time.Duration(r.GapMS)*time.Millisecond, r.End
 	for k, v := range r.Headers {
 		if reply.Headers == nil {

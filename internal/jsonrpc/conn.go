@@ -156,6 +156,9 @@ func (c *Conn) handle(ctx context.Context, m message) {
 
 // finish answers r unless that has been done.
 func (c *Conn) finish(r *Request, result any, err error) {
+	if errors.Is(err, ErrNoReply) {
+		return
+	}
 	var failure *Error
 	if r.IsNotification() && err != nil && !(errors.As(err, &failure) && failure.Code == CodeMethodNotFound) {
 		c.log(fmt.Sprintf("%s: %v", r.Method, err))

@@ -11,6 +11,7 @@ package jsonrpc
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -54,6 +55,9 @@ type Request struct {
 	send    func(id json.RawMessage, result any, err error)
 }
 
+// ID is the id as it was sent; nil for a notification.
+func (r *Request) ID() json.RawMessage { return r.id }
+
 // IsNotification reports that no answer is wanted.
 func (r *Request) IsNotification() bool { return r.id == nil }
 
@@ -67,6 +71,10 @@ func (r *Request) Reply(result any, err error) {
 	r.replied = true
 	r.send(r.id, result, err)
 }
+
+// ErrNoReply is returned by a [Handler], or a [Later], to leave a request without
+// an answer: some protocols want none for a request that was cancelled.
+var ErrNoReply = errors.New("no reply")
 
 // Handler answers a request. It is called by the reading goroutine, so nothing
 // that arrives later overtakes it; therefore it must be quick. What takes time

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -134,6 +135,27 @@ func (s *Store) Info(ctx context.Context, id string) (Info, error) {
 		return info, fmt.Errorf("session %s: %w", id, s.db.Noted(err))
 	}
 	return info, nil
+}
+
+// Prompts returns the last prompts of the sessions of a folder, the oldest
+// first.
+func (s *Store) Prompts(ctx context.Context, folder string, most int) ([]string, error) {
+	rows, err := s.db.SQL.QueryContext(ctx, `SELECT t.text FROM events e JOIN sessions s ON s.n = e.session JOIN session_text t ON t.rowid = e.n
+		WHERE s.folder = ? AND e.type = ? ORDER BY e.n DESC LIMIT ?`, folder, string(agent.TurnStarted), most)
+	if err != nil {
+		return nil, s.db.Noted(err)
+	}
+	defer rows.Close()
+	var prompts []string
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		prompts = append(prompts, text)
+	}
+	slices.Reverse(prompts)
+	return prompts, s.db.Noted(rows.Err())
 }
 
 // Match returns the sessions whose id begins with prefix, at most two.

@@ -1,5 +1,5 @@
 // Drives `tendril acp` with the official SDK, which checks every message
-// against the protocol's schema: node acp.mjs FOLDER. The model is scripted by
+// against the protocol's schema: node client.mjs FOLDER. The model is scripted by
 // the test that runs this (internal/cli/acp_sdk_test.go).
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
