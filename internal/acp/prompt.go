@@ -49,7 +49,7 @@ func (s *server) play(t *turn, content []agent.Block) (any, error) {
 	ss := t.session
 	a, err := s.agentOf(t.ctx, ss)
 	switch {
-	case t.ctx.Err() != nil:
+	case err != nil && t.ctx.Err() != nil:
 		return sdk.PromptResponse{StopReason: sdk.StopReasonCancelled}, nil
 	case err != nil:
 		return nil, setupError(err)
@@ -89,8 +89,8 @@ type turnMeta struct {
 	Budget      string           `json:"budget,omitempty"` // turn, session or day
 	ModelCalls  int              `json:"modelCalls"`
 	DurationMS  int64            `json:"durationMs"`
-	CostUSD     *float64         `json:"costUsd,omitempty"` // left out when unknown
-	CostPartial bool             `json:"costPartial,omitempty"`
+	CostUSD     *float64         `json:"costUsd,omitempty"`     // left out when unknown
+	CostPartial bool             `json:"costPartial,omitempty"` // as agent.Event has it
 }
 
 // outcome is the answer to a prompt whose turn ended with e. An error of a turn

@@ -54,7 +54,6 @@ type acpMessage struct {
 }
 
 func (m acpMessage) isUpdate(kind string) bool { return m.Params.Update.Kind == kind }
-func (m acpMessage) text() string              { return string(m.Params.Update.Content) }
 
 func (s *sandboxed) acp(args ...string) *acpClient {
 	s.t.Helper()
