@@ -507,3 +507,31 @@ func TestHistory_KeepsTheTextOfACrashedReply(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// contextLog fails as a database does when the context of a read has ended.
+type contextLog struct{ MemoryLog }
+
+func (l *contextLog) Events(ctx context.Context) ([]Event, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return l.MemoryLog.Events(ctx)
+}
+
+// A turn that is cancelled before it begins is kept, as cancelled.
+func TestAgent_CancelledBeforeItBegins(t *testing.T) {
+	a, err := New(Options{Model: &fakeModel{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	log := &contextLog{}
+	var last Event
+	for e := range a.Run(ctx, Session{ID: "s", Log: log}, []Block{Text("hi")}) {
+		last = e
+	}
+	if events, _ := log.Events(t.Context()); last.Stop != StopCancelled || len(events) != 2 || events[0].Message.Blocks[0].Text != "hi" {
+		t.Errorf("ended with %+v; kept %+v", last, events)
+	}
+}

@@ -57,9 +57,10 @@ func (t *turn) run(ctx context.Context, content []Block) {
 	}
 }
 
-// load reads the session's past.
+// load reads the session's past, also when the turn is cancelled already: it is
+// then logged as such.
 func (t *turn) load(ctx context.Context) error {
-	events, err := t.session.Log.Events(ctx)
+	events, err := t.session.Log.Events(context.WithoutCancel(ctx))
 	if err != nil {
 		return &logError{err}
 	}
