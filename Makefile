@@ -40,8 +40,15 @@ $(MANAGED_DENO): | build
 run: setup ## do the main job with the demo model, in a throwaway folder; no key needed
 	@DENO_PATH='$(DENO)' ./scripts/demo.sh
 
+# The official clients of our protocols, in JavaScript.
+CLIENTS := $(patsubst %/package-lock.json,%/node_modules/.package-lock.json,$(wildcard test/clients/*/package-lock.json))
+
+test/clients/%/node_modules/.package-lock.json: test/clients/%/package-lock.json
+	@if command -v npm >/dev/null; then npm ci --prefix $(<D) --ignore-scripts --no-audit --no-fund && touch $@; \
+	else echo "no npm: the tests with the client in $(<D) are skipped"; fi
+
 .PHONY: test
-test: setup ## run all tests, with the race detector where there is a C compiler
+test: setup $(CLIENTS) ## run all tests, with the race detector where there is a C compiler
 	@[ -n "$(RACE)" ] || echo "no C compiler, or cgo is off: testing without the race detector"
 	DENO_PATH='$(DENO)' go test $(RACE) -timeout 10m $(TESTFLAGS) ./...
 

@@ -242,9 +242,12 @@ func settings(b *testing.B, url string) string {
 }
 
 // residentMB reads VmRSS (Linux only; 0 elsewhere).
-func residentMB(b *testing.B) float64 {
+func residentMB(b *testing.B) float64 { return residentOf(b, "self") }
+
+// residentOf is residentMB of a process.
+func residentOf(b *testing.B, pid string) float64 {
 	b.Helper()
-	status, err := os.ReadFile("/proc/self/status")
+	status, err := os.ReadFile("/proc/" + pid + "/status")
 	if err != nil {
 		return 0
 	}

@@ -140,10 +140,32 @@ func (s *server) initialize(params json.RawMessage) (any, error) {
 // meta is the _meta of something that says more than the protocol has room for.
 func meta(v any) map[string]any { return map[string]any{"tendril": v} }
 
+// notification is the protocol's SessionNotification.
+type notification struct {
+	SessionID string `json:"sessionId"`
+	Update    any    `json:"update"`
+}
+
 // update sends an update of a session. That it fails means that the connection
 // is over, which ends the turn by its context.
 func (s *server) update(id string, u sdk.SessionUpdate) {
-	if err := s.conn.Notify(sdk.ClientMethodSessionUpdate, sdk.SessionNotification{SessionId: sdk.SessionId(id), Update: u}); err != nil && !errors.Is(err, jsonrpc.ErrClosed) {
+	err := s.conn.Notify(sdk.ClientMethodSessionUpdate, notification{id, tagged(u)})
+	if err != nil && !errors.Is(err, jsonrpc.ErrClosed) {
 		s.Log(err.Error())
 	}
+}
+
+// tagged is the one variant of u, with its tag. The library's own encoding of
+// the union reads numbers as floating point, which changes digits of a tool
+// call's input.
+func tagged(u sdk.SessionUpdate) any {
+	switch {
+	case u.ToolCall != nil:
+		u.ToolCall.SessionUpdate = "tool_call"
+		return u.ToolCall
+	case u.ToolCallUpdate != nil:
+		u.ToolCallUpdate.SessionUpdate = "tool_call_update"
+		return u.ToolCallUpdate
+	}
+	return u
 }

@@ -105,7 +105,7 @@ func (t *translator) callProgress(e agent.Event) {
 		c.live = append(c.live, clip(step, maxLiveRunes))
 	}
 	update := sdk.SessionToolCallUpdate{
-		SessionUpdate: "tool_call_update", ToolCallId: sdk.ToolCallId(e.CallID), Status: sdk.Ptr(sdk.ToolCallStatusInProgress), Meta: meta(map[string]any{"progress": p}),
+		ToolCallId: sdk.ToolCallId(e.CallID), Status: sdk.Ptr(sdk.ToolCallStatusInProgress), Meta: meta(map[string]any{"progress": p}),
 	}
 	if len(c.live) > 0 {
 		update.Content = content(strings.Join(c.live, "\n"))

@@ -50,7 +50,12 @@ const (
 func (a *asker) ask(ctx context.Context, q capability.Question) (capability.Answer, error) {
 	waiting, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	var answer sdk.RequestPermissionResponse
+	var answer struct { // the library takes an unknown outcome for a cancellation
+		Outcome struct {
+			Outcome  string `json:"outcome"`
+			OptionID string `json:"optionId"`
+		} `json:"outcome"`
+	}
 	err := a.server.conn.Call(waiting, sdk.ClientMethodSessionRequestPermission, a.request(q), &answer)
 	switch {
 	case ctx.Err() != nil:
@@ -61,13 +66,13 @@ func (a *asker) ask(ctx context.Context, q capability.Question) (capability.Answ
 	case err != nil:
 		a.server.Log(fmt.Sprintf("the client cannot ask whether %s may reach %s, so it is denied: %v", q.Name, strings.Join(q.New, ", "), err))
 		return capability.Deny, nil
-	case answer.Outcome.Cancelled != nil: // so the client cancels the turn
+	case answer.Outcome.Outcome == "cancelled": // so the client cancels the turn
 		a.turn.session.interrupt()
 		return capability.Deny, context.Canceled
-	case answer.Outcome.Selected == nil:
+	case answer.Outcome.Outcome != "selected":
 		return capability.Deny, nil
 	}
-	switch answer.Outcome.Selected.OptionId {
+	switch answer.Outcome.OptionID {
 	case optionOnce:
 		return capability.AllowOnce, nil
 	case optionAlways:

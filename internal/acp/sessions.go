@@ -50,7 +50,7 @@ func (s *server) folder(ctx context.Context, cwd string) (string, error) {
 	}
 	folder, err := s.Folder(ctx, cwd)
 	if err != nil {
-		return "", jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.%v", err)
+		return "", jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.cwd: %v", err)
 	}
 	return folder, nil
 }

@@ -151,7 +151,7 @@ func (t *translator) sendUsage() {
 		return
 	}
 	u := sdk.SessionUsageUpdate{
-		SessionUpdate: "usage_update", Size: int(t.used.ContextWindow), Used: int(t.used.ContextTokens), Meta: meta(map[string]any{"usage": t.used.Usage}),
+		Size: int(t.used.ContextWindow), Used: int(t.used.ContextTokens), Meta: meta(map[string]any{"usage": t.used.Usage}),
 	}
 	if t.session.cost != nil {
 		u.Cost = &sdk.Cost{Amount: *t.session.cost, Currency: "USD"}
