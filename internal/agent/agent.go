@@ -35,9 +35,20 @@ type Invocation struct {
 type Limits struct {
 	MaxTurns int           // model calls of a turn; default 100
 	Timeout  time.Duration // wall clock of a turn; no default
-	// BudgetUSD ends a turn before the model call that would follow when it has
-	// cost that much. What has no known price counts as nothing.
-	BudgetUSD float64
+	// The budgets end a turn before the model call that would follow when the
+	// turn, its session, or all sessions of the day have cost that much. What has
+	// no known price, or comes without figures, counts as nothing, and the turn's
+	// end says so.
+	BudgetUSD  float64
+	SessionUSD float64
+	DayUSD     float64
+}
+
+// Spending knows what other turns have cost.
+type Spending interface {
+	// Today is what all turns since midnight have cost, those that still run
+	// included, in USD.
+	Today(ctx context.Context) (float64, error)
 }
 
 // Facts are what is known of a model. Zero and nil mean unknown.
@@ -53,6 +64,8 @@ type Options struct {
 	System string // the system prompt
 	Tools  []Tool
 	Limits Limits
+	// Spending is needed for Limits.DayUSD.
+	Spending Spending
 }
 
 const (
@@ -74,11 +87,15 @@ type Agent struct {
 	tools  map[string]*CheckedTool
 	specs  []ToolSpec
 	limits Limits
+	spent  Spending
 }
 
 // New makes an agent. It fails when a tool's schema does not compile.
 func New(o Options) (*Agent, error) {
-	a := &Agent{model: o.Model, facts: o.Facts, system: o.System, tools: make(map[string]*CheckedTool, len(o.Tools)), limits: o.Limits}
+	a := &Agent{model: o.Model, facts: o.Facts, system: o.System, tools: make(map[string]*CheckedTool, len(o.Tools)), limits: o.Limits, spent: o.Spending}
+	if o.Limits.DayUSD > 0 && o.Spending == nil {
+		return nil, errors.New("a budget of a day needs to know what the day has cost")
+	}
 	if a.limits.MaxTurns <= 0 {
 		a.limits.MaxTurns = defaultMaxTurns
 	}

@@ -422,7 +422,7 @@ func TestRun_EmptyPromptAndFailingLogEndTheTurn(t *testing.T) {
 
 type brokenLog struct{}
 
-func (brokenLog) Append(context.Context, Event) error     { return errors.New("disk full") }
+func (brokenLog) Append(context.Context, ...Event) error  { return errors.New("disk full") }
 func (brokenLog) Events(context.Context) ([]Event, error) { return nil, nil }
 
 func TestRun_CallIDsAreUniqueInTheSession(t *testing.T) {

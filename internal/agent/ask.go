@@ -87,29 +87,45 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // stream reads one reply and shows its text as it comes.
 func (t *turn) stream(ctx context.Context, request Request) (reply, error) {
+	parts, stop := receive(ctx, t.agent.model.Stream, request)
+	defer stop()
+	shown := batch{turn: t}
 	var c collector
-	for part, err := range t.agent.model.Stream(ctx, request) {
-		if err != nil {
-			return t.collect(&c), err
-		}
-		c.began = true
-		if part.Text != "" {
-			t.emit(Event{Type: TextDelta, Text: part.Text})
-		}
-		if part.Reasoning != nil && part.Reasoning.Text != "" && !part.Reasoning.Redacted {
-			t.emit(Event{Type: ReasoningDelta, Text: part.Reasoning.Text})
-		}
-		if err := c.add(part); err != nil {
-			return t.collect(&c), err
+	for {
+		select {
+		case <-shown.due:
+			shown.flush()
+		case p, ok := <-parts:
+			err := p.err
+			if !ok && c.finish == "" {
+				err = &ModelError{Kind: ErrMalformed, Message: "the model's reply ended without an end mark"}
+			}
+			if ok && err == nil {
+				c.began = true
+				shown.add(deltas(p.Part)...)
+				err = c.add(p.Part)
+			}
+			if err != nil || !ok {
+				shown.flush()
+				return t.collect(&c), err
+			}
 		}
 		if t.stopped || t.failure != nil {
 			return t.collect(&c), context.Canceled
 		}
 	}
-	if c.finish == "" {
-		return t.collect(&c), &ModelError{Kind: ErrMalformed, Message: "the model's reply ended without an end mark"}
+}
+
+// deltas are the events that show a part of a reply.
+func deltas(p Part) []Event {
+	var events []Event
+	if p.Text != "" {
+		events = append(events, Event{Type: TextDelta, Text: p.Text})
 	}
-	return t.collect(&c), nil
+	if p.Reasoning != nil && p.Reasoning.Text != "" && !p.Reasoning.Redacted {
+		events = append(events, Event{Type: ReasoningDelta, Text: p.Reasoning.Text})
+	}
+	return events
 }
 
 // collect closes c and gives its calls ids that the session has not seen.

@@ -157,11 +157,15 @@ func (t *turn) supervise(ctx context.Context, call *Call, tool *CheckedTool) Res
 		defer close(returned)
 		result = tool.Call(ctx, in, report)
 	}()
+	shown := batch{turn: t}
 	for {
 		select {
 		case p := <-progress:
-			t.emit(Event{Type: ToolCallProgress, CallID: call.ID, Tool: call.Name, Progress: &p})
+			shown.add(Event{Type: ToolCallProgress, CallID: call.ID, Tool: call.Name, Progress: &p})
+		case <-shown.due:
+			shown.flush()
 		case <-returned:
+			shown.flush()
 			return result
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func usd(f float64) *float64 { return &f }
@@ -80,9 +81,12 @@ func TestRun_CostThatIsNotKnown(t *testing.T) {
 		known   bool
 		partial bool
 	}{
-		"no price":             {parts: []Part{counted, {Finish: FinishStop}}},
+		"no price":             {parts: []Part{counted, {Finish: FinishStop}}, partial: true},
 		"all is known":         {facts: priced, parts: []Part{counted, {Finish: FinishStop}}, known: true},
-		"no figures":           {facts: priced, parts: []Part{{Text: "x"}, {Finish: FinishStop}}},
+		"no figures":           {facts: priced, parts: []Part{{Text: "x"}, {Finish: FinishStop}}, partial: true},
+		"negative figures":     {facts: priced, parts: []Part{{Usage: &Usage{Input: -5, Output: 1}}, {Finish: FinishStop}}, partial: true},
+		"absurd figures":       {facts: priced, parts: []Part{{Usage: &Usage{Input: 1, Output: 1e15}}, {Finish: FinishStop}}, partial: true},
+		"free without figures": {facts: Facts{Price: Price{Input: usd(0), Output: usd(0)}}, parts: []Part{{Text: "x"}, {Finish: FinishStop}}, known: true},
 		"cut off":              {facts: priced, parts: []Part{counted, {Text: "x"}}, err: &ModelError{Kind: ErrMalformed}, known: true, partial: true},
 		"refused at the start": {facts: priced, err: &ModelError{Kind: ErrCredentials}},
 	} {
@@ -90,6 +94,9 @@ func TestRun_CostThatIsNotKnown(t *testing.T) {
 			return errors.Join(parts(tt.parts...)(ctx, yield), tt.err)
 		}}}
 		end := last(t, runTurn(newAgentWith(t, Options{Model: m, Facts: tt.facts}), newSession(), "go"))
+		if *end.Usage != (Usage{}) && !end.Usage.believable() {
+			t.Errorf("%s: usage %+v", name, *end.Usage)
+		}
 		if (end.CostUSD != nil) != tt.known || end.CostPartial != tt.partial {
 			t.Errorf("%s: cost %v, partial %v", name, end.CostUSD, end.CostPartial)
 		}
@@ -112,4 +119,32 @@ func TestRun_BudgetEndsTheTurnBeforeTheNextCall(t *testing.T) {
 	if last(t, events).Stop != StopEndTurn || !strings.Contains(events[0].Note, "cannot hold") {
 		t.Errorf("without a price the turn runs and says so: %+v", events[0])
 	}
+}
+
+// TestRun_BudgetThatDidNotHold says so once, at the end.
+func TestRun_BudgetThatDidNotHold(t *testing.T) {
+	m := &fakeModel{replies: []func(context.Context, func(Part) bool) error{
+		parts(Part{Call: &Call{ID: "a", Name: ExecuteTool, Input: []byte(`{"name":"x"}`)}}, Part{Finish: FinishCalls}),
+		parts(Part{Text: "done"}, Part{Usage: &Usage{Input: 1}}, Part{Finish: FinishStop}),
+	}}
+	end := last(t, runTurn(newAgentWith(t, Options{Model: m, Facts: priced, Limits: Limits{BudgetUSD: 20}, Tools: []Tool{echo}}), newSession(), "go"))
+	if !strings.Contains(end.Note, "did not count 1 of 2 model calls") || end.CostUSD == nil || *end.CostUSD != 1 || !end.CostPartial {
+		t.Errorf("%q, cost %v, partial %v", end.Note, end.CostUSD, end.CostPartial)
+	}
+}
+
+// TestRun_GivenUpWhileWaiting: the provider may bill what was asked for.
+func TestRun_GivenUpWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := func(ctx context.Context, _ func(Part) bool) error { <-ctx.Done(); return ctx.Err() }
+		for name, first := range map[string]func(context.Context, func(Part) bool) error{
+			"the second call": calls(execCall("a", `{"name":"x"}`)), "the first call": silent,
+		} {
+			m := &fakeModel{replies: []func(context.Context, func(Part) bool) error{first, silent}}
+			end := last(t, runTurn(newAgentWith(t, Options{Model: m, Facts: priced, Limits: Limits{Timeout: time.Minute}, Tools: []Tool{echo}}), newSession(), "go"))
+			if end.Stop != StopTimeout || !end.CostPartial || (end.CostUSD != nil) != (name == "the second call") {
+				t.Errorf("%s: %s, cost %v, partial %v", name, end.Stop, end.CostUSD, end.CostPartial)
+			}
+		}
+	})
 }

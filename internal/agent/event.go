@@ -52,8 +52,8 @@ type Event struct {
 	Retry    *RetryInfo `json:"retry,omitempty"`    // Retry
 
 	// Of UsageReported and TurnFinished. CostUSD is nil when nothing of it is
-	// known. CostPartial says that it is the least: some call ended before its
-	// figures came, or has no known price.
+	// known. CostPartial says that it is the least, or, without CostUSD, that there
+	// may be one: some call came without figures, or has no known price.
 	CostUSD     *float64 `json:"cost_usd,omitempty"`
 	CostPartial bool     `json:"cost_partial,omitempty"`
 	// ContextTokens is how much of ContextWindow the model call used; of
@@ -65,6 +65,7 @@ type Event struct {
 
 	// Of TurnFinished.
 	Stop       StopReason `json:"stop_reason,omitempty"`
+	Budget     string     `json:"budget,omitempty"` // of StopBudget: turn, session, day
 	Error      *ErrorInfo `json:"error,omitempty"`
 	ModelCalls int        `json:"model_calls,omitempty"`
 	DurationMS int64      `json:"duration_ms,omitempty"` // ToolCallFinished, TurnFinished
@@ -84,6 +85,9 @@ const (
 	StopMaxTokens StopReason = "max_tokens"
 	StopRefusal   StopReason = "refusal"
 	StopError     StopReason = "error"
+	// StopInterrupted is of a turn whose process ended in the middle of it. It is
+	// only found in a session that was loaded again.
+	StopInterrupted StopReason = "interrupted"
 )
 
 // Status says how a tool call ended.

@@ -27,6 +27,57 @@ func History(events []Event) []Message {
 	return f.close()
 }
 
+// Interrupted are the events that end the last turn of a session whose process
+// ended in the middle of it; nil when it did not. Calls without a result get
+// one that says so. Nothing is run.
+func Interrupted(events []Event) []Event {
+	if len(events) == 0 || events[len(events)-1].Type == TurnFinished {
+		return nil
+	}
+	last := events[len(events)-1]
+	var usage Usage
+	var calls []*Call
+	started, done := map[string]bool{}, map[string]bool{}
+	for _, e := range events {
+		if e.Turn != last.Turn {
+			continue
+		}
+		switch e.Type {
+		case AssistantMessage:
+			for _, b := range e.Message.Blocks {
+				if b.Type == BlockCall {
+					calls = append(calls, b.Call)
+				}
+			}
+		case ToolCallStarted:
+			started[e.CallID] = true
+		case ToolCallFinished:
+			done[e.CallID] = true
+		case UsageReported:
+			usage = usage.Add(*e.Usage)
+		}
+	}
+	var ends []Event
+	for _, c := range calls {
+		if !started[c.ID] {
+			ends = append(ends, Event{Type: ToolCallStarted, Call: c, CallID: c.ID, Tool: c.Name, Note: NotRun})
+		}
+		if !done[c.ID] {
+			text := interruptedResult
+			if !started[c.ID] {
+				text = SkippedResult
+			}
+			ends = append(ends, Event{Type: ToolCallFinished, CallID: c.ID, Tool: c.Name, Result: &Result{Status: Failed, Text: text}})
+		}
+	}
+	ends = append(ends, Event{Type: TurnFinished, Stop: StopInterrupted, Usage: &usage, CostPartial: true})
+	for i := range ends {
+		e := &ends[i]
+		e.Seq, e.Time, e.Session, e.Turn = last.Seq+int64(i)+1, last.Time, last.Session, last.Turn
+	}
+	return ends
+}
+
 // folder is the state of [History].
 type folder struct {
 	messages []Message

@@ -9,9 +9,10 @@ import (
 // persistence: an event is appended before anybody sees it, and the history
 // that a model gets is read back from the events (see [History]).
 //
-// Append is called by one turn at a time. An error from it ends the turn.
+// Append is called by one turn at a time. It keeps all of the events or none,
+// and not the slice. An error from it ends the turn.
 type Log interface {
-	Append(ctx context.Context, e Event) error
+	Append(ctx context.Context, events ...Event) error
 	Events(ctx context.Context) ([]Event, error)
 }
 
@@ -22,10 +23,12 @@ type MemoryLog struct {
 }
 
 // Append implements [Log].
-func (l *MemoryLog) Append(_ context.Context, e Event) error {
+func (l *MemoryLog) Append(_ context.Context, events ...Event) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.events = append(l.events, &e)
+	for _, e := range events {
+		l.events = append(l.events, &e)
+	}
 	return nil
 }
 

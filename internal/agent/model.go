@@ -62,7 +62,8 @@ const (
 )
 
 // Usage counts tokens. Input excludes what was read from or written to the
-// provider's cache.
+// provider's cache. One in which a figure is negative or absurd is not believed:
+// it counts as none was sent.
 type Usage struct {
 	Input      int64 `json:"input"`
 	Output     int64 `json:"output"`

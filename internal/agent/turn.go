@@ -28,6 +28,8 @@ type turn struct {
 	callIDs map[string]bool // all that the session has used
 	listed  bool            // the session has seen a listing
 	bill    bill
+	earlier float64 // what the session's earlier turns have cost, in USD
+	budget  string  // the one that ended the turn
 	steps   int
 	recent  repetition
 
@@ -67,6 +69,9 @@ func (t *turn) load(ctx context.Context) error {
 	for _, e := range events {
 		t.seq = max(t.seq, e.Seq)
 		t.number = max(t.number, e.Turn+1)
+		if e.Type == UsageReported && e.CostUSD != nil {
+			t.earlier += *e.CostUSD
+		}
 		t.remember(e)
 	}
 	return nil
@@ -97,12 +102,18 @@ func (t *turn) step(ctx context.Context) (StopReason, error) {
 	if t.steps >= t.agent.limits.MaxTurns {
 		return StopMaxTurns, nil
 	}
-	if budget := t.agent.limits.BudgetUSD; budget > 0 && t.bill.usd >= budget {
+	if budget, err := t.overspent(ctx); err != nil {
+		return StopError, err
+	} else if budget != "" {
+		t.budget = budget
 		return StopBudget, nil
 	}
 	reply, err := t.ask(ctx)
 	t.keep(reply)
 	if stop := t.interrupted(ctx); stop != "" {
+		if !reply.began {
+			t.bill.unanswered(t.agent.facts.Price)
+		}
 		t.skip(reply.calls)
 		return stop, t.failure
 	}
@@ -173,8 +184,8 @@ func (t *turn) skip(calls []*Call) {
 func (t *turn) finish(stop StopReason, err error) {
 	usage := t.bill.usage // a copy: the event outlives the turn
 	e := Event{
-		Type: TurnFinished, Stop: stop, Usage: &usage, ModelCalls: t.steps,
-		DurationMS: time.Since(t.started).Milliseconds(),
+		Type: TurnFinished, Stop: stop, Budget: t.budget, Usage: &usage, ModelCalls: t.steps,
+		DurationMS: time.Since(t.started).Milliseconds(), Note: t.missedNote(),
 	}
 	e.CostUSD, e.CostPartial = t.bill.cost()
 	if err != nil {
@@ -183,19 +194,29 @@ func (t *turn) finish(stop StopReason, err error) {
 	t.emit(e)
 }
 
-// emit stores e and shows it. Storing does not depend on the turn's context: a
-// cancelled turn is stored as such.
-func (t *turn) emit(e Event) {
-	t.seq++
-	e.Seq, e.Time, e.Session, e.Turn = t.seq, time.Now().UTC(), t.session.ID, t.number
-	if err := t.session.Log.Append(context.Background(), e); err != nil && t.failure == nil {
+// emit stores events and shows them. Storing does not depend on the turn's
+// context: a cancelled turn is stored as such. What cannot be stored is not
+// shown, but for the end of the turn.
+func (t *turn) emit(events ...Event) {
+	now := time.Now().UTC()
+	for i := range events {
+		t.seq++
+		e := &events[i]
+		e.Seq, e.Time, e.Session, e.Turn = t.seq, now, t.session.ID, t.number
+	}
+	if err := t.session.Log.Append(context.Background(), events...); err != nil && t.failure == nil {
 		t.failure = &logError{err}
 		t.cancel()
 	}
-	t.remember(e)
-	if !t.stopped && !t.yield(e) {
-		t.stopped = true
-		t.cancel()
+	for _, e := range events {
+		t.remember(e)
+		if t.failure != nil && e.Type != TurnFinished {
+			continue
+		}
+		if !t.stopped && !t.yield(e) {
+			t.stopped = true
+			t.cancel()
+		}
 	}
 }
 

@@ -104,14 +104,23 @@ type MissingSourceError struct {
 	Name    string
 	Version string
 	Kept    []string // versions of it that are still there, oldest first
+	Edited  bool     // tools/<name>.ts is there, with another text
 }
 
 func (e *MissingSourceError) Error() string {
 	text := fmt.Sprintf("the source of %s %s is missing", e.Name, e.Version)
-	if len(e.Kept) == 0 {
-		return text + fmt.Sprintf(": neither tools/%s.ts nor a version of it is there; register it again", e.Name)
+	if len(e.Kept) > 0 {
+		text += fmt.Sprintf("; tools/.versions/%s still holds %s", e.Name, strings.Join(e.Kept, ", "))
 	}
-	return text + fmt.Sprintf("; tools/.versions/%s still holds %s; register it again", e.Name, strings.Join(e.Kept, ", "))
+	switch {
+	case e.Edited:
+		text += fmt.Sprintf("; tools/%s.ts holds another text, which a person can make a version with: tendril capability accept %s", e.Name, e.Name)
+	case len(e.Kept) > 0:
+		text += fmt.Sprintf("; a person can copy one to tools/%s.ts and run: tendril capability accept %s", e.Name, e.Name)
+	default:
+		text += fmt.Sprintf(": neither tools/%s.ts nor a version of it is there; a person can put the file back and run: tendril capability accept %s", e.Name, e.Name)
+	}
+	return text + "; or register it again"
 }
 
 // ConflictError means that git, or another writer, left two versions of the

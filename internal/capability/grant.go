@@ -28,7 +28,7 @@ func (r *Registry) grant(ctx context.Context, e *entry, v *version) (sandbox.Gra
 	case len(waiting) > 0:
 		return sandbox.Grant{}, nil, &PendingError{v.Name, v.Version, waiting, approveCommand(v.Name)}
 	}
-	return grantFor(p, r.opts.Workspace), nil, nil
+	return grantFor(p), nil, nil
 }
 
 // grantOld is the grant of a capability in the seed's format: the workspace,

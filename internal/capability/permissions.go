@@ -227,7 +227,7 @@ func (r *Registry) allow(ctx context.Context, q Question) (waiting []string, err
 	if err != nil {
 		return nil, err
 	}
-	if r.opts.Policy.Network != NetworkAsk && !revoked && !slices.Contains(q.Net, sandbox.AnyHost) {
+	if r.opts.Policy.network(ctx) != NetworkAsk && !revoked && !slices.Contains(q.Net, sandbox.AnyHost) {
 		return nil, nil
 	}
 	approved, err := r.approved(ctx, q.Name)
@@ -309,21 +309,22 @@ func grantsOf(p *Permissions) Grants {
 	return g
 }
 
-// grantFor is the sandbox's form of permissions.
-func grantFor(p *Permissions, workspace string) sandbox.Grant {
+// grantFor is the sandbox's form of permissions. Its paths stay relative: the
+// folder that a session works in need not be the one that has the registry.
+func grantFor(p *Permissions) sandbox.Grant {
 	if p == nil {
 		return sandbox.Grant{}
 	}
-	return sandbox.Grant{Net: p.Net, Read: absolute(p.Read, workspace), Write: absolute(p.Write, workspace)}
+	return sandbox.Grant{Net: p.Net, Read: local(p.Read), Write: local(p.Write)}
 }
 
-func absolute(paths []string, workspace string) []string {
+func local(paths []string) []string {
 	if paths == nil {
 		return nil
 	}
 	out := make([]string, len(paths))
 	for i, p := range paths {
-		out[i] = filepath.Join(workspace, filepath.FromSlash(p))
+		out[i] = filepath.FromSlash(p)
 	}
 	return out
 }

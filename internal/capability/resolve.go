@@ -192,7 +192,7 @@ func (r *Registry) versionOf(e *entry, number string, source []byte) *version {
 }
 
 func (r *Registry) missing(e *entry) error {
-	missing := &MissingSourceError{Name: e.def.Name, Version: e.version}
+	missing := &MissingSourceError{Name: e.def.Name, Version: e.version, Edited: r.hasCopy(e.def.Name)}
 	for _, k := range keptVersions(r.root, e.def.Name) {
 		missing.Kept = append(missing.Kept, k.number.String())
 	}
@@ -249,7 +249,7 @@ func (r *Registry) drift(v *version) []string {
 	case err != nil:
 		return []string{fmt.Sprintf("tools/%s.ts cannot be read (%v); version %s runs", v.Name, err, v.Version)}
 	case current == nil:
-		return []string{fmt.Sprintf("tools/%s.ts is missing; version %s runs", v.Name, v.Version)}
+		return []string{fmt.Sprintf("tools/%s.ts is missing; version %s runs; to have it back, copy %s.ts there", v.Name, v.Version, versionBase(v.Name, v.ref()))}
 	case !bytes.Equal(current, v.Source):
 		return []string{fmt.Sprintf("tools/%s.ts was changed outside; version %s runs until a person accepts the change with: tendril capability accept %s", v.Name, v.Version, v.Name)}
 	}

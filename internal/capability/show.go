@@ -3,6 +3,7 @@ package capability
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"time"
 )
 
@@ -65,10 +66,7 @@ func (r *Registry) Show(ctx context.Context, name string) (*Info, error) {
 // showActive adds what the active version itself tells.
 func (r *Registry) showActive(ctx context.Context, info *Info, e *entry) error {
 	v, err := r.active(e)
-	var refused *RefusedError
-	var missing *MissingSourceError
-	var conflict *ConflictError
-	if errors.As(err, &refused) || errors.As(err, &missing) || errors.As(err, &conflict) {
+	if isAboutOne(err) {
 		info.Notes = append(info.Notes, err.Error())
 		return nil
 	}
@@ -85,6 +83,49 @@ func (r *Registry) showActive(ctx context.Context, info *Info, e *entry) error {
 	}
 	info.Evidence, err = r.admitted(ctx, v)
 	return err
+}
+
+// isAboutOne reports whether err is about one capability, and others may be well.
+func isAboutOne(err error) bool {
+	var refused *RefusedError
+	var missing *MissingSourceError
+	var conflict *ConflictError
+	return errors.As(err, &refused) || errors.As(err, &missing) || errors.As(err, &conflict)
+}
+
+// Drift tells, for all capabilities, where what runs is not what stands in tools/,
+// or nothing can run: a line each.
+func (r *Registry) Drift(ctx context.Context) ([]string, error) {
+	ix, err := r.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var notes []string
+	for _, e := range ix.entries {
+		if e.conflict != "" {
+			notes = append(notes, e.conflict)
+			continue
+		}
+		v, err := r.active(e)
+		switch {
+		case isAboutOne(err):
+			notes = append(notes, err.Error())
+		case err != nil:
+			return nil, err
+		default:
+			notes = append(notes, r.drift(v)...)
+		}
+	}
+	return notes, nil
+}
+
+// SourcePath is where the readable copy of a capability is, or will be; "" when
+// no capability can have that name.
+func (r *Registry) SourcePath(name string) string {
+	if !validName(name) {
+		return ""
+	}
+	return filepath.Join(r.opts.Workspace, filepath.FromSlash(copyPath(name)))
 }
 
 func canonicalOf(def *Definition) string { return string(canonicalDefinition(def)) }

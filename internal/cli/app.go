@@ -16,6 +16,7 @@ import (
 	"github.com/tendril-agent/tendril/internal/capability"
 	"github.com/tendril-agent/tendril/internal/config"
 	"github.com/tendril-agent/tendril/internal/sandbox"
+	"github.com/tendril-agent/tendril/internal/session"
 	"github.com/tendril-agent/tendril/internal/store"
 	"github.com/tendril-agent/tendril/internal/workspace"
 )
@@ -48,8 +49,6 @@ func notYet(cfg *config.Config) []string {
 			names = append(names, name)
 		}
 	}
-	add(cfg.Agent.Budget.Session != 0, "agent.budget.sessionUSD")
-	add(cfg.Agent.Budget.Day != 0, "agent.budget.dayUSD")
 	if runtime.GOOS == "linux" {
 		return names
 	}
@@ -75,6 +74,7 @@ type app struct {
 	workspace *workspace.Workspace
 	db        *store.DB
 	registry  *capability.Registry
+	sessions  *session.Store // nil until they are asked for
 	runner    *sandbox.Runner
 }
 
@@ -175,6 +175,9 @@ func (a *app) close() error {
 		err = a.registry.Close()
 	}
 	a.runner.Close()
+	if a.sessions != nil {
+		err = errors.Join(err, a.sessions.Close())
+	}
 	return errors.Join(err, a.db.Close(), a.workspace.Close())
 }
 

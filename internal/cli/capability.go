@@ -38,7 +38,7 @@ Exit codes: 0 done, 1 failed or no such capability, 2 usage, 3 settings, 5 sandb
 		}
 	}
 	list := &cobra.Command{
-		Use: "list [query]", Short: "List capabilities, or those that match a query", Args: cobra.MaximumNArgs(1),
+		Use: "list [query]", Short: "List capabilities, the best for a query first", Args: cobra.MaximumNArgs(1),
 		Example: "  tendril capability list\n  tendril capability list \"count words\"",
 		RunE:    with(c.capabilityList),
 	}
@@ -115,9 +115,21 @@ func (c *command) capabilityList(ctx context.Context, a *app, args []string) err
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return writeJSON(c.Out, listing)
+	notes, err := a.registry.Drift(ctx)
+	if err != nil {
+		return err
 	}
+	if c.json {
+		return writeJSON(c.Out, struct {
+			capability.Listing
+			Notes []string `json:"notes,omitempty"`
+		}{listing, notes})
+	}
+	defer func() {
+		for _, n := range notes {
+			c.warn("%s", n)
+		}
+	}()
 	if listing.Total == 0 {
 		c.print("no capabilities yet in %s; ask for something: tendril run \"…\"\n", a.workspace.Path())
 		return nil

@@ -57,14 +57,17 @@ func connect(cfg *config.Config, choice config.Choice, key string) agent.Model {
 
 // modelFacts joins what the settings and the catalogue know about a model: how
 // many tokens a request and its reply may have together, 0 when that is not
-// known, and what tokens cost.
+// known, and what tokens cost. A compatible endpoint has prices of its own.
 func modelFacts(cfg *config.Config, choice config.Choice) (contextWindow int64, price agent.Price) {
 	known, _ := catalog.Find(choice.Provider, choice.Model)
 	contextWindow = known.Context
 	if own := cfg.Model.Blocks[choice.Provider].ContextWindow; own > 0 {
 		contextWindow = int64(own)
 	}
-	if isLocal(choice) {
+	if cfg.Model.IsElsewhere(choice.Provider) {
+		known.Price = catalog.Price{}
+	}
+	if isLocal(choice) || choice.Provider == config.Demo {
 		free := 0.0
 		known.Price = catalog.Price{Input: &free, Output: &free}
 	}

@@ -3,12 +3,9 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -41,43 +38,18 @@ func System() Std {
 
 // Main runs one command and returns its exit code.
 func Main(args []string, std Std) int {
-	ctx, stop := interruptible(std)
+	ctx, interrupts, stop := interruptible(std)
 	defer stop()
-	c := &command{Std: std}
+	out := &output{w: std.Out}
+	std.Out = out
+	c := &command{Std: std, interrupts: interrupts}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(std.In)
 	root.SetOut(std.Out)
 	root.SetErr(std.Err)
-	err := root.ExecuteContext(ctx)
+	err := out.outcome(root.ExecuteContext(ctx))
 	return report(err, c.json || wantsJSON(args), c.Out, c.Err) // c.Out is not stdout where a protocol has that
-}
-
-// interruptible returns a context that the first Ctrl-C (or SIGTERM) ends; the
-// second one ends the process at once. Children die with it.
-func interruptible(std Std) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-signals:
-			cancel()
-		case <-done:
-			return
-		}
-		select {
-		case <-signals:
-			std.Exit(exitInterrupted)
-		case <-done:
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		close(done)
-		cancel()
-	}
 }
 
 // command is what all commands share.
@@ -86,6 +58,8 @@ type command struct {
 	json   bool
 	status *statusLine // of a running turn; nil when there is none
 	store  *secret.Store
+
+	interrupts *interrupts
 }
 
 func (c *command) root() *cobra.Command {
@@ -111,7 +85,7 @@ provider, 5 sandbox or Deno missing, 130 interrupted.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w; see: %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(c.runCommand(), c.capabilityCommand(), c.modelCommand(), c.setupCommand(), c.doctorCommand(), c.configCommand(), c.secretCommand(), c.mcpCommand(), c.versionCommand())
+	root.AddCommand(c.runCommand(), c.chatCommand(), c.acpCommand(), c.sessionCommand(), c.capabilityCommand(), c.modelCommand(), c.setupCommand(), c.doctorCommand(), c.configCommand(), c.secretCommand(), c.mcpCommand(), c.versionCommand())
 	usageErrors(root)
 	return root
 }

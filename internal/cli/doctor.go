@@ -46,10 +46,10 @@ func (c *command) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check everything, and say what to do",
 		Long: `Check settings, Deno, the sandbox (a tiny program runs in it), the workspace, its registry, the secrets
-and the model.
-Nothing is sent to a model provider.
+and the model. Ollama, or a base URL in the settings, is asked for its list of models; nothing else is sent
+to a model provider.
 
-Exit codes: 0 all is well, else that of the first failed check: 1, 3 or 5.`,
+Exit codes: 0 all is well, else that of the first failed check: 1, 3, 4 or 5.`,
 		Example: "  tendril doctor\n  tendril doctor --json",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.doctor(cmd.Context(), workspace) },
@@ -104,7 +104,7 @@ func (c *command) checks(ctx context.Context, workspaceFlag string) []check {
 		checks = append(checks, passed("deno", "%s at %s (%s)", deno.Version, deno.Path, deno.Origin), c.checkSandbox(ctx, cfg, dirs, deno))
 	}
 	checks = append(checks, c.checkRegistry(ctx, cfg, dirs, workspaceFlag)...)
-	return append(checks, c.checkSecrets(ctx), c.checkModel(ctx, cfg))
+	return append(append(checks, c.checkSecrets(ctx)), c.checkModel(ctx, cfg)...)
 }
 
 // checkSandbox runs a tiny program that tries what no run may do.
@@ -159,6 +159,13 @@ func (c *command) checkRegistry(ctx context.Context, cfg *config.Config, dirs co
 		return append(checks, broken("registry", err))
 	}
 	checks = append(checks, passed("registry", "%s", plural(listing.Total, "capability", "capabilities")))
+	notes, err := a.registry.Drift(ctx)
+	if err != nil {
+		return append(checks, broken("registry", err))
+	}
+	for _, n := range notes {
+		checks = append(checks, warned("registry", n, ""))
+	}
 	for _, n := range a.registry.Notices() {
 		checks = append(checks, warned("registry", n.Message, n.Hint))
 	}
@@ -188,12 +195,13 @@ func (c *command) checkSecrets(ctx context.Context) check {
 	return passed(name, "%s", text)
 }
 
-func (c *command) checkModel(ctx context.Context, cfg *config.Config) check {
+func (c *command) checkModel(ctx context.Context, cfg *config.Config) []check {
 	choice, _, err := c.choose(ctx, cfg, "")
 	if err != nil {
-		return broken("model", err)
+		return []check{broken("model", err)}
 	}
-	return passed("model", "%s (%s)\n%s", choice.Name(), choice.Reason, factsText(modelFacts(cfg, choice)))
+	model := passed("model", "%s (%s)\n%s", choice.Name(), choice.Reason, factsText(modelFacts(cfg, choice)))
+	return append([]check{model}, c.checkEndpoint(ctx, cfg, choice)...)
 }
 
 // factsText says how much a model can read, and what it costs.

@@ -34,10 +34,8 @@ func fetchJSON(req *http.Request, v any) error {
 	switch {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		return errors.New("redirects to another address, which is not followed; set the base URL to the final one")
-	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("does not accept the key (%d)", resp.StatusCode)
 	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("answers with %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+		return &statusError{resp.StatusCode}
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxListBytes+1))
 	switch {
@@ -51,6 +49,21 @@ func fetchJSON(req *http.Request, v any) error {
 		return errNoList
 	}
 	return nil
+}
+
+// statusError is an answer that is none.
+type statusError struct{ code int }
+
+// refused says that the key was not accepted.
+func (e *statusError) refused() bool {
+	return e.code == http.StatusUnauthorized || e.code == http.StatusForbidden
+}
+
+func (e *statusError) Error() string {
+	if e.refused() {
+		return fmt.Sprintf("does not accept the key (%d)", e.code)
+	}
+	return fmt.Sprintf("answers with %d %s", e.code, http.StatusText(e.code))
 }
 
 // getJSON is fetchJSON for a plain GET.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -115,11 +116,7 @@ func TestInterrupt_EndsTheTurnWithEverything(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no SIGINT to send")
 	}
-	hang := testkit.OpenAIText("half an answer")
-	if before, _, ok := bytes.Cut(hang.Body, []byte(`"finish_reason":"stop"`)); ok {
-		hang.Body = before[:bytes.LastIndex(before, []byte("data:"))]
-	}
-	hang.End = "hang"
+	hang := hanging("half an answer")
 	for name, c := range map[string]struct {
 		replies []testkit.Reply
 		ready   func(s *sandboxed, p *testkit.Provider) bool
@@ -157,6 +154,29 @@ func TestInterrupt_EndsTheTurnWithEverything(t *testing.T) {
 			}
 			s.checkNothingIsLeft()
 		})
+	}
+}
+
+// TestInterrupt_OtherSignals: SIGTERM, and SIGHUP when the terminal goes away, end
+// a turn as Ctrl-C does.
+func TestInterrupt_OtherSignals(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no signals to send")
+	}
+	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		hang := testkit.OpenAIText("never said")
+		hang.Delay = time.Hour
+		p := testkit.NewProvider(t, hang)
+		s := newSandboxed(t, p)
+		cmd := s.start("run", "go")
+		eventually(t, "a request", func() bool { return len(p.Requests()) == 1 })
+		if err := cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		if code := s.wait(cmd, 20*time.Second); code != 130 || !strings.Contains(s.errs.String(), "cancelled (1 model call, tokens and cost unknown") {
+			t.Errorf("%s: exit code %d\n%s", signal, code, s.errs.String())
+		}
+		s.checkNothingIsLeft()
 	}
 }
 

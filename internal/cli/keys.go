@@ -90,6 +90,9 @@ func (c *command) choose(ctx context.Context, cfg *config.Config, flag string) (
 	for _, p := range k.problems {
 		c.warn("%s", p)
 	}
+	if p := choice.Provider; flag == "" && cfg.Model.Blocks[p].ModelID == "" && cfg.Model.IsElsewhere(p) {
+		c.warn("model.%s.baseURL is set and model.%s.modelId is not, so %s is asked for %s; name its own model: tendril config set model.%s.modelId …", p, p, choice.BaseURL, choice.Model, p)
+	}
 	f := k.found[choice.KeyEnv]
 	choice.Reason = reason(choice, f.Place, c.secrets().Path())
 	return choice, f.Value, nil

@@ -61,6 +61,9 @@ func completeModel(_ *cobra.Command, _ []string, typed string) ([]string, cobra.
 }
 
 func (c *command) modelList(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == config.Demo {
+		return c.demoPrompts()
+	}
 	if len(args) > 0 && !config.IsProvider(args[0]) {
 		return usageError("%q is no provider; there are %s", clip(args[0], 40), strings.Join(config.Providers(), ", "))
 	}

@@ -2,11 +2,42 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"syscall"
 
 	"github.com/tendril-agent/tendril/internal/terminal"
 )
+
+// output is stdout. It remembers the first error of writing, which most commands
+// do not look for.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.w.Write(p)
+	o.err = err
+	return n, err
+}
+
+// outcome is that of a command that ended with err, if its output was written.
+// Who closes a pipe, such as head, has read enough: then nothing is said.
+func (o *output) outcome(err error) error {
+	var exit *exitError
+	switch {
+	case o.err == nil, err != nil && !errors.Is(err, o.err) && !(errors.As(err, &exit) && exit.silent):
+		return err
+	case errors.Is(o.err, syscall.EPIPE):
+		return &exitError{code: exitFailed, err: o.err, silent: true}
+	}
+	return fmt.Errorf("the output cannot be written: %w", o.err)
+}
 
 // writeJSON writes v as one line that no terminal can be driven with.
 func writeJSON(w io.Writer, v any) error {

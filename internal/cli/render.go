@@ -250,6 +250,9 @@ func (r *renderer) end(e agent.Event) {
 	}
 	r.midLine, r.apart = false, false
 	summary := summarize(e)
+	if e.Note != "" {
+		r.line(r.style.warn("!"), "%s", e.Note)
+	}
 	switch {
 	case e.Stop == agent.StopEndTurn && !r.spoke:
 		r.line(r.style.warn("!"), "the model ended its turn without an answer (%s)", summary)
@@ -260,22 +263,27 @@ func (r *renderer) end(e agent.Event) {
 		if e.Error.Hint != "" {
 			r.line("   ", "%s", e.Error.Hint)
 		}
+		if *e.Usage != (agent.Usage{}) || e.CostPartial || e.ModelCalls > 1 {
+			r.line(r.style.dim("="), "%s", summary)
+		}
 	default:
-		r.line(r.style.fail("x"), "%s (%s)", stopText(e.Stop), summary)
+		r.line(r.style.fail("x"), "%s (%s)", stopText(e), summary)
 	}
 }
 
-// summarize is what a turn took. A model that counts no tokens used none that
-// we know of.
+// summarize is what a turn took.
 func summarize(e agent.Event) string {
 	parts := []string{plural(e.ModelCalls, "model call", "model calls")}
 	if u := *e.Usage; u != (agent.Usage{}) {
 		parts = append(parts, fmt.Sprintf("%d in and %d out tokens", u.Input+u.CacheRead+u.CacheWrite, u.Output))
 	}
-	if e.CostUSD != nil {
+	switch counted := *e.Usage != (agent.Usage{}); {
+	case e.CostUSD != nil && (counted || *e.CostUSD > 0):
 		parts = append(parts, cost(*e.CostUSD, e.CostPartial))
-	} else if *e.Usage != (agent.Usage{}) {
+	case e.CostUSD == nil && counted:
 		parts = append(parts, "cost unknown")
+	case e.CostPartial:
+		parts = append(parts, "tokens and cost unknown")
 	}
 	return strings.Join(append(parts, duration(e.DurationMS)), ", ")
 }
@@ -305,8 +313,8 @@ func shortenedText(s agent.Shortened) string {
 	return fmt.Sprintf("%s; the model sees %s shortened", why, plural(len(s.Calls), "old result", "old results"))
 }
 
-func stopText(s agent.StopReason) string {
-	switch s {
+func stopText(e agent.Event) string {
+	switch e.Stop {
 	case agent.StopCancelled:
 		return "cancelled"
 	case agent.StopMaxTurns:
@@ -314,7 +322,7 @@ func stopText(s agent.StopReason) string {
 	case agent.StopTimeout:
 		return "stopped: the time for a turn is over; raise it with --timeout"
 	case agent.StopBudget:
-		return "stopped: the turn has cost what it may; raise it with: tendril config set agent.budget.turnUSD AMOUNT"
+		return fmt.Sprintf("stopped: the %s has cost what it may; raise it with: tendril config set agent.budget.%sUSD AMOUNT", e.Budget, e.Budget)
 	case agent.StopLoop:
 		return "stopped: the model repeated the same call again and again"
 	case agent.StopMaxTokens:
@@ -322,7 +330,7 @@ func stopText(s agent.StopReason) string {
 	case agent.StopRefusal:
 		return "the model refused to answer"
 	}
-	return "stopped: " + string(s)
+	return "stopped: " + string(e.Stop)
 }
 
 // subject is the capability that a call is about.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +21,7 @@ type runOptions struct {
 	model     string
 	maxTurns  int
 	timeout   time.Duration
+	session   which
 }
 
 // maxPromptBytes bounds a prompt from stdin.
@@ -35,33 +35,50 @@ func (c *command) runCommand() *cobra.Command {
 		Long: `Run one turn. The answer goes to stdout; what the agent does goes to stderr. With --json each event is
 one line on stdout. A prompt of - is read from stdin. Ctrl-C cancels the turn; a second one ends at once.
 
+The conversation is kept (see: tendril session). --continue goes on with the latest one of the workspace,
+--session with the one of that id, or its beginning.
+
 Exit codes: 0 the turn ended by itself, 1 it stopped early or failed, 2 usage, 3 configuration or
 credentials, 4 model provider, 5 sandbox or Deno missing, 130 interrupted.`,
 		Example: `  tendril run "how many words are in my notes?"
   tendril run --model ollama/qwen3 "sum expenses.csv by category"
   git log --oneline | tendril run -
+  tendril run --continue "and by month?"
   tendril run --model demo              # lists what the demo can play`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.run(cmd.Context(), o, args)
 		},
 	}
+	c.turnFlags(cmd, &o)
+	return cmd
+}
+
+// turnFlags adds the flags of the commands that play turns.
+func (c *command) turnFlags(cmd *cobra.Command, o *runOptions) {
 	f := cmd.Flags()
 	f.StringVar(&o.workspace, "workspace", "", "`folder` to work in (default: from the settings)")
 	f.StringVar(&o.model, "model", "", "`provider/model`, or demo (default: from the settings, or what is there)")
 	_ = cmd.RegisterFlagCompletionFunc("model", completeModel) // it fails only for a flag that is not there
 	f.IntVar(&o.maxTurns, "max-turns", 0, "most model calls of the turn (default: from the settings)")
 	f.DurationVar(&o.timeout, "timeout", 0, "most time of the turn, such as 90s or 5m (default: from the settings)")
+	f.BoolVar(&o.session.last, "continue", false, "go on with the latest session of the workspace")
+	f.StringVar(&o.session.id, "session", "", "go on with the session of this `id`")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if f.Changed("max-turns") && o.maxTurns <= 0 {
 			return usageError("--max-turns %d: must be 1 or more", o.maxTurns)
+		}
+		if o.session.last && f.Changed("session") {
+			return usageError("--continue and --session name different sessions; give one of them")
+		}
+		if f.Changed("session") && strings.TrimSpace(o.session.id) == "" {
+			return usageError("--session is empty; see: tendril session list")
 		}
 		if f.Changed("timeout") && o.timeout <= 0 {
 			return usageError("--timeout %s: must be more than zero, such as 90s", o.timeout)
 		}
 		return nil
 	}
-	return cmd
 }
 
 func (c *command) run(ctx context.Context, o runOptions, args []string) error {
@@ -72,61 +89,13 @@ func (c *command) run(ctx context.Context, o runOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	cfg, dirs, err := c.settings()
-	if err != nil {
-		return err
-	}
-	m, err := c.chooseModel(ctx, cfg, o.model)
-	if err != nil {
-		return err
-	}
-	a, err := c.open(ctx, cfg, dirs, openOptions{workspace: o.workspace, create: true, approver: c.approver()})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err := a.close(); err != nil {
-			c.warn("%v", err)
+	return c.withConversation(ctx, o, "run", c.approver(), func(v *conversation) error {
+		last, err := v.turn(ctx, prompt)
+		if err == nil && last.Stop != agent.StopEndTurn {
+			err = &exitError{code: stopCode(last), err: errors.New(string(last.Stop)), silent: true}
 		}
-	}()
-	if err := a.ready(ctx); err != nil {
 		return err
-	}
-	return c.turn(ctx, a, m, o, prompt)
-}
-
-// turn plays one turn and shows it.
-func (c *command) turn(ctx context.Context, a *app, m chosenModel, o runOptions, prompt string) error {
-	system := agent.SystemPrompt(a.workspace.Path())
-	if err := a.workspace.WriteDisplayCopy(system); err != nil {
-		c.warn("%v", err)
-	}
-	limits := agent.Limits{MaxTurns: a.cfg.Agent.MaxTurns, Timeout: a.cfg.Agent.Timeout, BudgetUSD: a.cfg.Agent.Budget.Turn}
-	if o.maxTurns > 0 {
-		limits.MaxTurns = o.maxTurns
-	}
-	if o.timeout > 0 {
-		limits.Timeout = o.timeout
-	}
-	ag, err := agent.New(agent.Options{
-		Model: m, Facts: m.facts(), System: system, Tools: agent.Tools(a.registry, a.executor()), Limits: limits,
 	})
-	if err != nil {
-		return err
-	}
-	session := agent.Session{ID: strings.ToLower(rand.Text()), Log: &agent.MemoryLog{}}
-	events := ag.Run(ctx, session, []agent.Block{agent.Text(prompt)})
-	show, done := c.front()
-	defer done()
-	for e := range events {
-		if err := show(e); err != nil {
-			return fmt.Errorf("the output cannot be written: %w", err)
-		}
-		if e.Type == agent.TurnFinished && e.Stop != agent.StopEndTurn {
-			return &exitError{code: stopCode(e), err: errors.New(string(e.Stop)), silent: true}
-		}
-	}
-	return nil
 }
 
 // front is how events are shown: as JSON lines or to a person.

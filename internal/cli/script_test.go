@@ -106,6 +106,7 @@ type replyFile struct {
 	Error    string            `json:"error"`
 	Split    string            `json:"split"`
 	GapMS    int               `json:"gap_ms"`
+	DelayMS  int               `json:"delay_ms"`
 	End      string            `json:"end"`
 	Register *registration     `json:"register"`
 	Headers  map[string]string `json:"headers"`
@@ -167,6 +168,7 @@ func (r replyFile) build(ts *testscript.TestScript, kind, cases string, n int) t
 	if r.Status != 0 {
 		reply.Status = r.Status
 	}
+	reply.Delay = time.Duration(r.DelayMS) * time.Millisecond
 	reply.Split, reply.Gap, reply.End = r.Split, time.Duration(r.GapMS)*time.Millisecond, r.End
 	for k, v := range r.Headers {
 		if reply.Headers == nil {

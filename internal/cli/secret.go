@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -101,6 +104,9 @@ func (c *command) secretSet(ctx context.Context, name string) error {
 	if strings.TrimSpace(c.Getenv(name)) != "" {
 		r.Warnings = append(r.Warnings, name+" is also set in the environment, which wins; to use the kept one: unset "+name)
 	}
+	if known := keyNames(); !slices.Contains(known, name) {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no provider has a key of this name, so nothing uses it yet; the keys of providers are %s", strings.Join(known, ", ")))
+	}
 	for _, w := range r.Warnings {
 		c.warn("%s", w)
 	}
@@ -123,8 +129,8 @@ func setWarnings(name string, kept secret.Kept, path string) []string {
 	return warnings
 }
 
-// maxTyped is the longest line that every terminal hands on whole.
-const maxTyped = 1023
+// maxTyped is the number of characters from which on [term.Terminal] drops some.
+const maxTyped = 4096
 
 // secretValue is what comes from stdin, without a last newline, or what is typed
 // on a terminal.
@@ -140,24 +146,31 @@ func (c *command) secretValue(ctx context.Context, name string) (string, error) 
 }
 
 // typedSecret asks for a value without showing it. However it ends, the terminal
-// shows again what is typed.
+// shows again what is typed. Ctrl-C and Ctrl-D give up.
 func (c *command) typedSecret(ctx context.Context, in *os.File, name string) (string, error) {
 	fd := int(in.Fd())
-	before, err := term.GetState(fd)
+	fmt.Fprintf(c.Err, "value of %s (it is not shown): ", name)
+	before, err := term.MakeRaw(fd)
 	if err != nil {
 		return "", fmt.Errorf("the terminal cannot hide what is typed: %w; pipe the value in", err)
 	}
-	fmt.Fprintf(c.Err, "value of %s (it is not shown): ", name)
-	data, err := cancellable(ctx, func() ([]byte, error) { return term.ReadPassword(fd) })
+	keys := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{in, io.Discard}, "")
+	data, err := cancellable(ctx, func() ([]byte, error) {
+		line, err := keys.ReadPassword("")
+		return []byte(line), err
+	})
 	_ = term.Restore(fd, before) // nothing is left to try
 	fmt.Fprintln(c.Err)
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, io.EOF):
 		return "", &exitError{code: exitInterrupted, err: errors.New("interrupted; nothing is changed")}
 	case err != nil:
-		return "", usageError("no value was typed; nothing is changed")
-	case len(data) >= maxTyped:
-		return "", usageError("a terminal may cut a line of %d bytes or more; pipe the value in: tendril secret set %s < file", maxTyped, name)
+		return "", fmt.Errorf("the value cannot be read: %w; nothing is changed", err)
+	case utf8.RuneCount(data) >= maxTyped:
+		return "", usageError("a line of %d characters or more may be cut; pipe the value in: tendril secret set %s < file", maxTyped, name)
 	}
 	return string(data), nil
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -35,6 +36,7 @@ type preset struct {
 	keyHeader string // of the key when it is sent to a compatible endpoint; empty: as a bearer token
 	baseURL   string // empty: the one that its adapter knows, or that the settings must have
 	model     string // while none is configured; empty: there is no sensible one
+	domain    string // where its own service is; empty: it may be anywhere
 }
 
 // presets are in the order in which they are looked for.
@@ -44,10 +46,10 @@ type preset struct {
 // there while they reason, later ones of Gemini want their thought signatures
 // back.
 var presets = []preset{
-	{name: Anthropic, keyEnv: "ANTHROPIC_API_KEY", model: "claude-sonnet-4-6"},
-	{name: OpenAI, keyEnv: "OPENAI_API_KEY", model: "gpt-5.1"},
-	{name: Gemini, keyEnv: "GEMINI_API_KEY", model: "gemini-2.5-pro", baseURL: "https://generativelanguage.googleapis.com/v1beta/openai"},
-	{name: OpenRouter, keyEnv: "OPENROUTER_API_KEY", model: "anthropic/claude-sonnet-4.6", baseURL: "https://openrouter.ai/api/v1"},
+	{name: Anthropic, keyEnv: "ANTHROPIC_API_KEY", model: "claude-sonnet-4-6", domain: "anthropic.com"},
+	{name: OpenAI, keyEnv: "OPENAI_API_KEY", model: "gpt-5.1", domain: "openai.com"},
+	{name: Gemini, keyEnv: "GEMINI_API_KEY", model: "gemini-2.5-pro", baseURL: "https://generativelanguage.googleapis.com/v1beta/openai", domain: "googleapis.com"},
+	{name: OpenRouter, keyEnv: "OPENROUTER_API_KEY", model: "anthropic/claude-sonnet-4.6", baseURL: "https://openrouter.ai/api/v1", domain: "openrouter.ai"},
 	{name: Azure, keyEnv: "AZURE_OPENAI_API_KEY", keyHeader: "api-key"},
 	{name: Bedrock},
 	{name: Ollama, model: "qwen3"},
@@ -80,6 +82,15 @@ func KeyEnv(provider string) string { return find(provider).keyEnv }
 // DefaultModel is the model of a provider while none is configured; empty when
 // there is no sensible one.
 func DefaultModel(provider string) string { return find(provider).model }
+
+// IsElsewhere reports whether the base URL of the settings leads to another
+// service than the provider's own: a compatible endpoint, whose models and prices
+// are its own.
+func (m Model) IsElsewhere(provider string) bool {
+	own, domain := m.Blocks[provider].BaseURL, find(provider).domain
+	u, err := url.Parse(own)
+	return own != "" && domain != "" && err == nil && u.Hostname() != domain && !strings.HasSuffix(u.Hostname(), "."+domain)
+}
 
 // defaultBedrock is the inference profile of a region; empty where none is
 // certain to be there.

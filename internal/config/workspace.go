@@ -28,6 +28,17 @@ func ResolveWorkspace(flag string, cfg *Config, dirs Dirs) (string, error) {
 	return path, nil
 }
 
+// ResolveFolder returns the absolute path, with all links resolved, of a folder
+// that a session is to work in. The rules are those of a workspace; the error
+// matches [ErrConfig].
+func ResolveFolder(path string, dirs Dirs) (string, error) {
+	resolved, err := resolveWorkspace(path, false, dirs)
+	if err != nil {
+		return "", failf("%q %w; choose another folder", path, err)
+	}
+	return resolved, nil
+}
+
 func resolveWorkspace(given string, relative bool, dirs Dirs) (string, error) {
 	if err := checkSpelling(given); err != nil {
 		return "", err

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	finishWithin = 500 * time.Millisecond  // what runs when the input ends may still come to its end
-	stopWithin   = 1100 * time.Millisecond // and then has this long to stop
+	finishWithin = 400 * time.Millisecond  // what runs when the input ends may still come to its end
+	stopWithin   = 1000 * time.Millisecond // and then has this long to stop
 	flushWithin  = 200 * time.Millisecond  // and its last lines this long to be read
-	// maxRunning is how many [Later] may run at once; a request beyond it is refused.
+	// maxRunning is how many requests may be at work at once; one beyond it is refused.
 	maxRunning = 1024
 	// CodeBusy answers a request that is refused because too many run.
-	CodeBusy = -32000
+	CodeBusy = -32001
 )
 
 // Options make a [Conn].
@@ -59,7 +59,7 @@ func New(o Options) *Conn {
 
 // Serve talks with the peer until the input ends (nil), ctx ends, or the output
 // cannot be written (its error). Then the context of all handlers ends (after
-// the end of the input: half a second later, so that what is nearly done comes
+// the end of the input: a moment later, so that what is nearly done comes
 // to its end), their work is waited for, and what they sent is written: together
 // less than two seconds. A read or a write that the system does not return from
 // is left behind, and so is work that does not stop.
@@ -135,14 +135,15 @@ func (c *Conn) handle(ctx context.Context, m message) {
 	limit := queuedAnswers
 	r := &Request{Method: m.method, Params: m.params, id: m.id}
 	r.send = func(id json.RawMessage, result any, err error) { c.answer(limit, id, result, err) }
+	if !c.begin(r.IsNotification()) {
+		c.finish(r, nil, Errorf(CodeBusy, "more than %d requests run at once; wait until some are answered", maxRunning))
+		return
+	}
 	result, err := c.safely(r.Method, func() (any, error) { return c.handler(ctx, r) })
 	later, isLater := result.(Later)
 	if !isLater || err != nil {
 		c.finish(r, result, err)
-		return
-	}
-	if !c.begin() {
-		c.finish(r, nil, Errorf(CodeBusy, "more than %d requests run at once; wait until some are answered", maxRunning))
+		c.end()
 		return
 	}
 	limit = queued
@@ -207,11 +208,16 @@ func (c *Conn) Notify(method string, params any) error {
 	return c.out.put(line, queued)
 }
 
-// begin counts work that starts, unless too much runs.
-func (c *Conn) begin() bool {
+// Sync waits until all that was sent so far is handed to the system. An error
+// means that the connection is over.
+func (c *Conn) Sync() error { return c.out.sync() }
+
+// begin counts work that starts, unless too much runs. A notification, which may
+// end work, always starts.
+func (c *Conn) begin(always bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.running >= maxRunning {
+	if c.running >= maxRunning && !always {
 		return false
 	}
 	c.running++

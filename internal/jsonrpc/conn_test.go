@@ -410,7 +410,7 @@ func TestConn_BoundsWork(t *testing.T) {
 	for range 1025 {
 		p.send(`{"jsonrpc":"2.0","id":1,"method":"work"}`)
 	}
-	if got := p.line(); !strings.Contains(got, `"code":-32000`) {
+	if got := p.line(); !strings.Contains(got, `"code":-32001`) {
 		t.Error(got)
 	}
 	close(release)

@@ -61,6 +61,16 @@ func (w *writer) put(line []byte, limit int) error {
 	return nil
 }
 
+// sync waits until the queue is written.
+func (w *writer) sync() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.err == nil && w.size > 0 {
+		w.change.Wait()
+	}
+	return w.err
+}
+
 // run writes until the writer is closed and its queue empty, or a write fails.
 func (w *writer) run() error {
 	defer close(w.done)

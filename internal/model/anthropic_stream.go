@@ -212,16 +212,16 @@ func (r *anthropicReply) finished(reason string) {
 // count takes over figures, which are cumulative and so never shrink.
 func (r *anthropicReply) count(u anthropicUsage) []agent.Part {
 	sum := agent.Usage{
-		Input:      max(r.usage.Input, int64(u.Input)),
-		Output:     max(r.usage.Output, int64(u.Output)),
-		CacheRead:  max(r.usage.CacheRead, int64(u.CacheRead)),
-		CacheWrite: max(r.usage.CacheWrite, int64(u.CacheWrite)),
+		Input:      grown(r.usage.Input, u.Input),
+		Output:     grown(r.usage.Output, u.Output),
+		CacheRead:  grown(r.usage.CacheRead, u.CacheRead),
+		CacheWrite: grown(r.usage.CacheWrite, u.CacheWrite),
 	}
 	if sum == r.usage {
 		return nil
 	}
 	r.usage = sum
-	return []agent.Part{{Usage: &sum}}
+	return []agent.Part{usagePart(sum)}
 }
 
 // flush ends the blocks that are still open, in order.

@@ -187,12 +187,9 @@ func (r *bedrockReply) count(u *bedrockUsage) []agent.Part {
 	if u == nil {
 		return nil
 	}
-	return []agent.Part{{Usage: &agent.Usage{
-		Input:      int64(u.Input),
-		Output:     int64(u.Output),
-		CacheRead:  int64(u.CacheRead),
-		CacheWrite: int64(u.CacheWrite),
-	}}}
+	return []agent.Part{usagePart(agent.Usage{
+		Input: int64(u.Input), Output: int64(u.Output), CacheRead: int64(u.CacheRead), CacheWrite: int64(u.CacheWrite),
+	})}
 }
 
 // flush ends the blocks that are still open, in order.

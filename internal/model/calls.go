@@ -178,15 +178,35 @@ func openSurrogate(body []byte) int {
 	return length
 }
 
-// tokens is a count of tokens. What a server writes instead of a count is 0, for
-// a reply must not fail by its statistics.
+// tokens is a count of tokens. What a server writes instead of a count is
+// [noCount], for a reply must not fail by its statistics.
 type tokens int64
+
+// noCount is a figure that nobody can believe.
+const noCount = -1
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (t *tokens) UnmarshalJSON(raw []byte) error {
 	var f float64
-	if json.Unmarshal(raw, &f) == nil && f > 0 && f < 1<<53 {
+	*t = noCount
+	if json.Unmarshal(raw, &f) == nil && f >= 0 && f < 1<<53 {
 		*t = tokens(f)
 	}
 	return nil
+}
+
+// usagePart reports u, or that nothing is known, when a figure of it is noCount.
+func usagePart(u agent.Usage) agent.Part {
+	if min(u.Input, u.Output, u.CacheRead, u.CacheWrite) < 0 {
+		u = agent.Usage{}
+	}
+	return agent.Part{Usage: &u}
+}
+
+// grown is a cumulative count after one more figure.
+func grown(count int64, figure tokens) int64 {
+	if count < 0 || figure < 0 {
+		return noCount
+	}
+	return max(count, int64(figure))
 }

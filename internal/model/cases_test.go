@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -139,6 +140,23 @@ func TestCases_Usage(t *testing.T) {
 	for file, want := range tests {
 		if o := play(t, dialectOf(file), testkit.Case(t, cases, file)); o.usage != want {
 			t.Errorf("%s: %+v, want %+v", file, o.usage, want)
+		}
+	}
+}
+
+// TestUsage_IsNotBelievedWhenAFigureIsNonsense: a half believed bill would be too
+// small.
+func TestUsage_IsNotBelievedWhenAFigureIsNonsense(t *testing.T) {
+	for _, figure := range []string{"-5", "1e300", `"many"`, "[]", "true"} {
+		for _, d := range dialects {
+			reply := d.turn(testkit.Turn{Text: "x", Usage: &testkit.Usage{Input: 20, Output: 4711}})
+			if !bytes.Contains(reply.Body, []byte("4711")) {
+				continue // frames with checksums
+			}
+			reply.Body = bytes.ReplaceAll(reply.Body, []byte("4711"), []byte(figure))
+			if o := play(t, d, reply); o.err != nil || o.usage != (agent.Usage{}) {
+				t.Errorf("%s: %v, %+v", figure, o.err, o.usage)
+			}
 		}
 	}
 }

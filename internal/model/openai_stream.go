@@ -249,11 +249,11 @@ func (r *openAIReply) finished(reason string) {
 
 // counted takes what the cache gave out of the prompt, which includes it.
 func counted(u openAIUsage) agent.Part {
-	return agent.Part{Usage: &agent.Usage{
-		Input:     int64(max(u.Prompt-u.Details.Cached, 0)),
-		Output:    int64(u.Completion),
-		CacheRead: int64(u.Details.Cached),
-	}}
+	input := max(u.Prompt-u.Details.Cached, 0)
+	if u.Prompt < 0 {
+		input = noCount
+	}
+	return usagePart(agent.Usage{Input: int64(input), Output: int64(u.Completion), CacheRead: int64(u.Details.Cached)})
 }
 
 // flush returns what is held back.

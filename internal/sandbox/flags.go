@@ -90,6 +90,9 @@ func (a *access) paths(kind string, granted []string, workspace string, protecte
 
 // path resolves one granted path. A link in the workspace must stay in it.
 func (a *access) path(path, workspace string) (string, error) {
+	if filepath.IsLocal(path) {
+		path = filepath.Join(workspace, path)
+	}
 	if err := expressible(path); err != nil {
 		return "", err
 	}

@@ -193,6 +193,8 @@ func TestRunner_RefusesWhatCannotBeStarted(t *testing.T) {
 		{"args too deep", Job{Workspace: ws, Args: json.RawMessage(deep)}, "not a JSON object"},
 		{"protected read", Job{Workspace: ws, Grant: Grant{Read: []string{filepath.Join(ws, ".git", "config")}}}, "protected place"},
 		{"protected write", Job{Workspace: ws, Grant: Grant{Write: []string{filepath.Join(ws, "tools")}}}, "protected place"},
+		{"protected relative", Job{Workspace: ws, Grant: Grant{Read: []string{".git/config"}}}, "protected place"},
+		{"up and out", Job{Workspace: ws, Grant: Grant{Read: []string{"../x"}}}, "not absolute"},
 		{"our home", Job{Workspace: ws, Grant: Grant{Read: []string{runner.Home}}}, "protected place"},
 		{"comma in a grant", Job{Workspace: ws, Grant: Grant{Read: []string{ws + "/a,/"}}}, "comma"},
 		{"link out", Job{Workspace: ws, Grant: Grant{Write: []string{filepath.Join(ws, "out")}}}, "link out of the workspace"},
@@ -263,6 +265,7 @@ func TestRunner_Grants(t *testing.T) {
 		{"workspace", Grant{}, "r:in/a r:out/a r:tools/a.ts w:in/a w:out/a w:new"},
 		{"nothing", Grant{Read: []string{}, Write: []string{}}, "(no output)"},
 		{"some", Grant{Read: []string{filepath.Join(ws, "in")}, Write: []string{filepath.Join(ws, "out")}}, "r:in/a w:out/a"},
+		{"relative", Grant{Read: []string{"in"}, Write: []string{"out"}}, "r:in/a w:out/a"},
 		{"outside only", Grant{Read: []string{outside}, Write: []string{}}, "(no output)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

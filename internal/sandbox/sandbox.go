@@ -19,8 +19,9 @@ var ErrNoDeno = errors.New("deno not found")
 type Grant struct {
 	// Net holds host, host:port, *.host or *; empty means no network.
 	Net []string `json:"net"`
-	// Read and Write are absolute paths. nil means the workspace; protected
-	// places (see [Protected]) stay closed either way, an empty slice means none.
+	// Read and Write are paths, absolute or relative to the workspace of the job.
+	// nil means the workspace; protected places (see [Protected]) stay closed
+	// either way, an empty slice means none.
 	Read  []string `json:"read"`
 	Write []string `json:"write"`
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -21,8 +22,20 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckValue reports why value can be no secret. The error matches [ErrInvalid].
+// CheckValue reports why value can be no new secret. The error matches
+// [ErrInvalid].
 func CheckValue(value string) error {
+	if err := checkKept(value); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(value, unicode.IsControl) {
+		return invalid("the value holds a line break or another control character, which no header of a request can carry; check what was copied, or encode it first, as with base64")
+	}
+	return nil
+}
+
+// checkKept reports why value can be no secret that was kept before.
+func checkKept(value string) error {
 	switch {
 	case strings.TrimSpace(value) == "":
 		return invalid("the value is blank; to forget a secret: tendril secret rm NAME")

@@ -26,7 +26,7 @@ func decode(data []byte) (document, error) {
 		if CheckName(name) != nil {
 			return document{}, errors.New("it holds something whose name can be no name of a secret")
 		}
-		if err := CheckValue(value); err != nil {
+		if err := checkKept(value); err != nil {
 			return document{}, fmt.Errorf("the value of %s cannot be used: %w", name, err)
 		}
 	}

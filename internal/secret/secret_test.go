@@ -264,6 +264,8 @@ func TestSet_Refuses(t *testing.T) {
 		"long name":      {strings.Repeat("A", 65), "v"},
 		"blank":          {"A", " \n"},
 		"NUL":            {"A", "canary\x00"},
+		"two lines":      {"A", "canary\ncanary"},
+		"an escape":      {"A", "canary\x1b[0m"},
 		"not UTF-8":      {"A", "canary\xff"},
 		"long":           {"A", strings.Repeat("c", MaxValueBytes+1)},
 	} {

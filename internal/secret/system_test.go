@@ -17,9 +17,9 @@ func TestSystem_Works(t *testing.T) {
 	withBus(t)
 	keyring.MockInit()
 	dir := t.TempDir()
-	set(t, open(dir, System()), "A", "a\nb é", InKeychain)
-	lookup(t, open(dir, System()), "A", "a\nb é", InKeychain)
-	if v, err := keyring.Get("tendril", "A"); err != nil || v != "a\nb é" {
+	set(t, open(dir, System()), "A", "a  b é", InKeychain)
+	lookup(t, open(dir, System()), "A", "a  b é", InKeychain)
+	if v, err := keyring.Get("tendril", "A"); err != nil || v != "a  b é" {
 		t.Errorf("got %q, %v", v, err)
 	}
 	if err := open(dir, System()).Remove("A"); err != nil {

@@ -33,6 +33,7 @@ type DB struct {
 	// SQL takes statements. Transactions are immediate: they hold the write
 	// lock from their first statement on.
 	SQL    *sql.DB
+	path   string // "" in memory
 	notice string
 }
 
@@ -63,6 +64,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	_ = os.Remove(path + suspect) // else the next opening checks once more
 	if db, err = openFile(ctx, path); err != nil {
 		return nil, err
 	}
@@ -98,7 +100,11 @@ func openFile(ctx context.Context, path string) (*DB, error) {
 		conn.Close()
 		return nil, fmt.Errorf("read the database %s: %w", path, err)
 	}
-	return ready(ctx, conn, path)
+	db, err := ready(ctx, conn, path)
+	if err == nil {
+		db.path = path
+	}
+	return db, err
 }
 
 // ready prepares the table of versions that migrations use.
@@ -157,7 +163,7 @@ func probe(ctx context.Context, conn *sql.DB, path string) error {
 		return err
 	}
 	info, err := os.Stat(path)
-	if err != nil || info.Size() > checkedBytes {
+	if err != nil || info.Size() > checkedBytes && !exists(path+suspect) {
 		return err
 	}
 	var verdict string
@@ -166,6 +172,9 @@ func probe(ctx context.Context, conn *sql.DB, path string) error {
 	}
 	if verdict != "ok" {
 		return fmt.Errorf("%w: %s", errDamaged, verdict)
+	}
+	if err := os.Remove(path + suspect); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
 	return nil
 }

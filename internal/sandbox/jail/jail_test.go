@@ -91,7 +91,8 @@ func say(what string, err error) {
 // probeCalls tries system calls that change the machine or look around in it.
 func probeCalls() {
 	call := func(what string, number uintptr, args ...uintptr) {
-		a := append(args, 0, 0, 0, 0, 0, 0)
+		var a [6]uintptr
+		copy(a[:], args)
 		_, _, errno := unix.Syscall6(number, a[0], a[1], a[2], a[3], a[4], a[5])
 		if errno != 0 {
 			say(what, errno)

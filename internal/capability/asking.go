@@ -1,0 +1,17 @@
+package capability
+
+import "context"
+
+type askingKey struct{}
+
+// Asking makes the policy for the network at least [NetworkAsk] for what is done
+// with the context that it returns. It never makes a policy laxer.
+func Asking(ctx context.Context) context.Context { return context.WithValue(ctx, askingKey{}, true) }
+
+// network is the policy that holds in ctx.
+func (p Policy) network(ctx context.Context) Network {
+	if ctx.Value(askingKey{}) != nil && p.Network != NetworkDeny {
+		return NetworkAsk
+	}
+	return p.Network
+}
