@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -21,8 +20,6 @@ import (
 
 	"github.com/tendril-agent/tendril/internal/testkit"
 )
-
-var update = flag.Bool("update", false, "write what differs from the original's recordings anew")
 
 // recorded is a line of a recorded conversation of the original agent.
 type recorded struct {
