@@ -52,6 +52,10 @@ test: setup $(CLIENTS) ## run all tests, with the race detector where there is a
 	@[ -n "$(RACE)" ] || echo "no C compiler, or cgo is off: testing without the race detector"
 	DENO_PATH='$(DENO)' go test $(RACE) -timeout 10m $(TESTFLAGS) ./...
 
+.PHONY: clients
+clients: ## install the official protocol clients that tests drive us with (needs npm)
+	@for dir in test/clients/*/; do echo "npm ci in $$dir"; (cd "$$dir" && npm ci --no-audit --no-fund) || exit 1; done
+
 .PHONY: cover
 cover: setup ## run all tests and write the coverage to .cache/cover.html
 	@mkdir -p .cache

@@ -17,7 +17,7 @@ import (
 	"github.com/tendril-agent/tendril/internal/testkit"
 )
 
-var update = flag.Bool("update", false, "write what came into the transcripts")
+var update = flag.Bool("update", false, "write what came into the transcripts and differences")
 
 // TestACP_Transcripts plays the conversations of testdata/acp. A file has
 //

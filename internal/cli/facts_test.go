@@ -37,7 +37,7 @@ func TestModelFacts(t *testing.T) {
 		{"openrouter", "nobody/nothing", 50_000, unknown, unknown, unknown, unknown},
 		{"ollama", "local", 0, 0, 0, unknown, unknown},
 		{"ollama", "qwen3", 0, unknown, unknown, unknown, unknown},
-		{"demo", "", 0, unknown, unknown, unknown, unknown},
+		{"demo", "", 0, 0, 0, unknown, unknown}, // it is no model, and costs nothing
 	} {
 		size, p := modelFacts(cfg, config.Choice{Provider: c.provider, Model: c.model})
 		if size != c.context {

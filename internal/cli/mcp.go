@@ -165,6 +165,9 @@ const hangUpEvery = 500 * time.Millisecond
 // call that prints nothing would run to its end for a client that is gone.
 func untilHungUp(ctx context.Context, out io.Writer) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
+	if o, ok := out.(*output); ok {
+		out = o.w
+	}
 	file, ok := out.(*os.File)
 	if !ok {
 		return ctx, cancel

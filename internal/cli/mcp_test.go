@@ -424,7 +424,7 @@ func TestMCP_DigitsStay(t *testing.T) {
 // TestMCP_WherePeopleCannotWrite: without a home, and in a workspace that cannot
 // be written, it starts and says so; registering fails as a result (case D04).
 func TestMCP_WherePeopleCannotWrite(t *testing.T) {
-	for name, home := range map[string]string{"no home": "", "a home that cannot be": "/dev/null/home"} {
+	for name, home := range map[string]string{"no home": "", "a home that cannot be": "/proc/nothing"} {
 		t.Run(name, func(t *testing.T) {
 			s := newMCPServer(t)
 			s.env = append(os.Environ(), "TENDRIL_HOME=", "HOME="+home, "DENO_PATH="+testkit.Deno(t), "TMPDIR="+filepath.Dir(s.home))

@@ -130,15 +130,21 @@ func toolsOf(definitions []capability.Definition) map[string]exposedTool {
 	return tools
 }
 
-// toolName is the capability's own name, unless that is too long or means one of
-// the three tools.
+// toolName is the capability's own name, unless that is too long, means one of
+// the three tools, or holds what no tool's name can.
 func toolName(name string) string {
-	if len(name) <= maxToolName && name != agent.ExecuteTool {
+	plain := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, name)
+	if plain == name && len(name) <= maxToolName && name != agent.ExecuteTool {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
 	suffix := "_" + hex.EncodeToString(sum[:4])
-	return name[:min(len(name), maxToolName-len(suffix))] + suffix
+	return plain[:min(len(plain), maxToolName-len(suffix))] + suffix
 }
 
 // describe says what a capability does and when it applies. The texts are data
