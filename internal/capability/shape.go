@@ -36,7 +36,7 @@ func checkShape(def *Definition, source []byte, lenient bool) (warnings, faults 
 	case n == 0:
 		soft = append(soft, "definition.triggers is empty; give 2 to 5 moments in which it applies")
 	case n < 2 || n > 5:
-		warnings = append(warnings, fmt.Sprintf("%d triggers; 2 to 5 work best", n))
+		warnings = append(warnings, count(n, "trigger")+"; 2 to 5 work best")
 	}
 	if sentenceBreak.MatchString(def.Capability) {
 		warnings = append(warnings, "definition.capability has more than one sentence; one says what it does")

@@ -18,6 +18,7 @@ import (
 	"github.com/tendril-agent/tendril/internal/sandbox"
 	"github.com/tendril-agent/tendril/internal/session"
 	"github.com/tendril-agent/tendril/internal/store"
+	"github.com/tendril-agent/tendril/internal/terminal"
 	"github.com/tendril-agent/tendril/internal/workspace"
 )
 
@@ -97,13 +98,18 @@ func (c *command) open(ctx context.Context, cfg *config.Config, dirs config.Dirs
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !o.create {
+	_, err = os.Stat(path)
+	isNew := errors.Is(err, fs.ErrNotExist)
+	if isNew && !o.create {
 		return nil, &exitError{code: exitConfig, err: fmt.Errorf("the workspace %s does not exist yet; `tendril setup` creates it, and so does the first `tendril run`", path)}
 	}
 	a := &app{cfg: cfg, denoErr: denoErr, runner: c.runner(cfg, deno, dirs)}
 	var warnings []string
 	if a.workspace, warnings, err = workspace.Open(path); err != nil {
 		return nil, &exitError{code: exitConfig, err: err}
+	}
+	if isNew {
+		fmt.Fprintf(c.Err, "%s created the workspace %s\n", c.style().run("+"), terminal.Line(path))
 	}
 	for _, w := range warnings {
 		c.warn("%s", w)

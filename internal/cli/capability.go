@@ -28,8 +28,6 @@ func (c *command) capabilityCommand() *cobra.Command {
 
 Exit codes: 0 done, 1 failed or no such capability, 2 usage, 3 settings, 5 sandbox or Deno missing,
 130 interrupted.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.PersistentFlags().StringVar(&workspace, "workspace", "", "`folder` of the registry (default: from the settings)")
 	with := func(do func(context.Context, *app, []string) error) func(*cobra.Command, []string) error {
@@ -48,7 +46,7 @@ Exit codes: 0 done, 1 failed or no such capability, 2 usage, 3 settings, 5 sandb
 		RunE:    with(c.capabilityShow),
 	}
 	run := &cobra.Command{
-		Use: "run name [arguments]", Short: "Run a capability with a JSON object of arguments", Args: cobra.RangeArgs(1, 2),
+		Use: "run name [arguments]", Short: "Run a capability with a JSON object of arguments; - reads it from stdin", Args: cobra.RangeArgs(1, 2),
 		Example: "  tendril capability run count_words\n  tendril capability run count_words '{\"extensions\": [\"md\"]}'\n  tendril capability run count_words --explain",
 		RunE:    with(func(ctx context.Context, a *app, args []string) error { return c.capabilityRun(ctx, a, args, explain) }),
 	}
@@ -73,7 +71,7 @@ access to all capabilities in the format of the original Tendril, which declare 
 	for _, named := range []*cobra.Command{show, run, accept, approve, permissions} {
 		named.ValidArgsFunction = c.completeNames(&workspace)
 	}
-	cmd.AddCommand(list, show, run, accept, approve, permissions)
+	c.group(cmd).AddCommand(list, show, run, accept, approve, permissions)
 	return cmd
 }
 
@@ -202,9 +200,12 @@ func infoText(i *capability.Info) string {
 func (c *command) capabilityRun(ctx context.Context, a *app, args []string, explain bool) error {
 	arguments := json.RawMessage("{}")
 	if len(args) == 2 {
-		arguments = json.RawMessage(args[1])
+		var err error
+		if arguments, err = c.arguments(ctx, args[1]); err != nil {
+			return err
+		}
 		if !json.Valid(arguments) {
-			return usageError(`the arguments are not valid JSON: %s; for example: tendril capability run %s '{"n": 1}'`, clip(args[1], 100), args[0])
+			return usageError(`the arguments are not valid JSON: %s; for example: tendril capability run %s '{"n": 1}'`, clip(string(arguments), 100), args[0])
 		}
 	}
 	if err := a.ready(ctx); err != nil {
@@ -223,7 +224,9 @@ func (c *command) capabilityRun(ctx context.Context, a *app, args []string, expl
 		return err
 	}
 	for _, n := range x.Notes {
-		c.warn("%s", n)
+		if !r.told(n) {
+			c.warn("%s", n)
+		}
 	}
 	if c.json {
 		if err := writeJSON(c.Out, x); err != nil {
@@ -240,6 +243,21 @@ func (c *command) capabilityRun(ctx context.Context, a *app, args []string, expl
 		return &exitError{code: exitInterrupted, err: errSilent, silent: true}
 	}
 	return &exitError{code: exitFailed, err: errSilent, silent: true}
+}
+
+// arguments are those of the command line, or stdin for "-".
+func (c *command) arguments(ctx context.Context, given string) (json.RawMessage, error) {
+	if given != "-" {
+		return json.RawMessage(given), nil
+	}
+	data, err := c.readIn(ctx, maxPromptBytes)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the arguments cannot be read from stdin: %w", err)
+	case len(data) > maxPromptBytes:
+		return nil, usageError("the arguments on stdin are longer than %d MiB", maxPromptBytes>>20)
+	}
+	return data, nil
 }
 
 var errSilent = errors.New("already told")

@@ -70,22 +70,19 @@ func (c *command) root() *cobra.Command {
 runs in a sandbox; if not, the model writes one, it passes a gate, and is kept for the next time.
 
 Exit codes: 0 done, 1 failed or stopped early, 2 usage, 3 configuration or credentials, 4 model
-provider, 5 sandbox or Deno missing, 130 interrupted.`,
+provider, 5 sandbox or Deno missing, 130 interrupted. With --json an error is also one line on
+stdout: {"type": "error", "error": {"message": …}, "exit_code": …}; stderr tells it to people.`,
 		Example: `  tendril run --model demo              # what can be tried without a key
   tendril setup                         # Deno, workspace, provider
   tendril run "how many words are in my notes?"`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cmd.Help()
-		},
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: noEmptyFlags,
 	}
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "machine-readable output")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError("%w; see: %s --help", err, cmd.CommandPath())
-	})
-	root.AddCommand(c.runCommand(), c.chatCommand(), c.acpCommand(), c.sessionCommand(), c.capabilityCommand(), c.modelCommand(), c.setupCommand(), c.doctorCommand(), c.configCommand(), c.secretCommand(), c.mcpCommand(), c.sidecarCommand(), c.versionCommand())
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(helpCommand())
+	c.group(root).AddCommand(c.runCommand(), c.chatCommand(), c.acpCommand(), c.sessionCommand(), c.capabilityCommand(), c.modelCommand(), c.setupCommand(), c.doctorCommand(), c.configCommand(), c.secretCommand(), c.mcpCommand(), c.sidecarCommand(), c.versionCommand())
 	usageErrors(root)
 	return root
 }

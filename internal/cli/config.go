@@ -14,14 +14,26 @@ func (c *command) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Read and change the settings",
-		Long: `Read and change the settings. A change is checked before it is saved; unknown fields are kept. Keys are
-never settings: see tendril secret.
+		Long: `Read and change the settings. A change is checked before it is saved; unknown fields are kept. A setting
+that is taken away (unset, or the value null) has its default again. Keys are never settings: see tendril secret.
 
 Exit codes: 0 done, 2 usage, 3 a wrong value or unusable settings.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(
+	set := &cobra.Command{
+		Use:   "set path value",
+		Short: "Change a setting",
+		Example: `  tendril config set agent.maxTurns 50
+  tendril config set model.anthropic.modelId claude-sonnet-4-6
+  tendril config set model.ollama.contextWindow 32768
+  tendril config set model.prices.gpt-5.1 '{"input": 1.25, "output": 10, "cacheRead": 0.125}'
+  tendril config set sandbox.allowedDomains '["example.com"]'`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error { return c.configSet(args[0], args[1]) },
+	}
+	set.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return flagError(cmd, fmt.Errorf("%w; a value that begins with - goes behind --, as in: tendril config set PATH -- -5", err))
+	})
+	c.group(cmd).AddCommand(
 		&cobra.Command{
 			Use:     "get [path]",
 			Short:   "Print a setting, a section, or all",
@@ -29,16 +41,13 @@ Exit codes: 0 done, 2 usage, 3 a wrong value or unusable settings.`,
 			Args:    cobra.MaximumNArgs(1),
 			RunE:    func(_ *cobra.Command, args []string) error { return c.configGet(args) },
 		},
+		set,
 		&cobra.Command{
-			Use:   "set path value",
-			Short: "Change a setting",
-			Example: `  tendril config set agent.maxTurns 50
-  tendril config set model.anthropic.modelId claude-sonnet-4-6
-  tendril config set model.ollama.contextWindow 32768
-  tendril config set 'model.prices."gpt-5.1"' '{"input": 1.25, "output": 10, "cacheRead": 0.125}'
-  tendril config set sandbox.allowedDomains '["example.com"]'`,
-			Args: cobra.ExactArgs(2),
-			RunE: func(_ *cobra.Command, args []string) error { return c.configSet(args[0], args[1]) },
+			Use:     "unset path",
+			Short:   "Take a setting away, so that its default holds",
+			Example: "  tendril config unset agent.budget.turnUSD\n  tendril config unset model",
+			Args:    cobra.ExactArgs(1),
+			RunE:    func(_ *cobra.Command, args []string) error { return c.configUnset(args[0]) },
 		},
 		&cobra.Command{
 			Use:   "path",
@@ -94,6 +103,21 @@ func (c *command) configSet(path, value string) error {
 		c.warn("%s", w)
 	}
 	return c.result(map[string]any{"path": path, "saved": true}, fmt.Sprintf("%s is set", path))
+}
+
+func (c *command) configUnset(path string) error {
+	home, err := c.tendrilFolder()
+	if err != nil {
+		return err
+	}
+	warnings, err := config.Set(home, config.Change{Path: path, Value: "null"})
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		c.warn("%s", w)
+	}
+	return c.result(map[string]any{"path": path, "unset": true}, fmt.Sprintf("%s has its default", path))
 }
 
 func (c *command) configPath() error {

@@ -89,11 +89,15 @@ func (c *command) checks(ctx context.Context, workspaceFlag string) []check {
 	if err != nil {
 		return []check{broken("home", err)}
 	}
+	var checks []check
+	if err := config.Prepare(dirs.Tendril); err != nil {
+		checks = append(checks, broken("home", err))
+	}
 	cfg, warnings, err := config.Load(dirs.Tendril)
 	if err != nil {
-		return []check{broken("settings", err)}
+		return append(checks, broken("settings", err))
 	}
-	checks := []check{passed("settings", "%s", config.Path(dirs.Tendril))}
+	checks = append(checks, passed("settings", "%s", config.Path(dirs.Tendril)))
 	for _, w := range warnings {
 		checks = append(checks, warned("settings", w.String(), ""))
 	}

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/tendril-agent/tendril/internal/agent"
+	"github.com/tendril-agent/tendril/internal/capability"
 	"github.com/tendril-agent/tendril/internal/config"
 	"github.com/tendril-agent/tendril/internal/sandbox"
 	"github.com/tendril-agent/tendril/internal/secret"
@@ -85,6 +87,23 @@ func stopCode(e agent.Event) int {
 	return exitFailed
 }
 
+// personText is err as a person reads it. The text of an unknown capability is
+// for a model, which could register one.
+func personText(err error) string {
+	var unknown *capability.UnknownError
+	if !errors.As(err, &unknown) {
+		return err.Error()
+	}
+	text := fmt.Sprintf("there is no capability %q", clip(unknown.Name, 64))
+	if unknown.Loose {
+		text += fmt.Sprintf("; tools/%s.ts exists, but does not run without an entry in tools/index.json", unknown.Name)
+	}
+	if len(unknown.Near) > 0 {
+		text += "; near it: " + strings.Join(unknown.Near, ", ")
+	}
+	return text + "; see what there is: tendril capability list"
+}
+
 // report tells the person, or the program that reads --json, what went wrong.
 func report(err error, asJSON bool, out, errOut io.Writer) int {
 	code := exitCode(err)
@@ -92,10 +111,11 @@ func report(err error, asJSON bool, out, errOut io.Writer) int {
 	if err == nil || errors.As(err, &exit) && exit.silent {
 		return code
 	}
+	text := personText(err)
 	if asJSON {
-		line, _ := json.Marshal(map[string]any{"type": "error", "error": map[string]any{"message": err.Error()}, "exit_code": code})
+		line, _ := json.Marshal(map[string]any{"type": "error", "error": map[string]any{"message": text}, "exit_code": code})
 		fmt.Fprintf(out, "%s\n", terminal.EscapeJSON(line))
 	}
-	fmt.Fprintf(errOut, "tendril: %s\n", terminal.Clean(err.Error()))
+	fmt.Fprintf(errOut, "tendril: %s\n", terminal.Clean(text))
 	return code
 }

@@ -21,8 +21,6 @@ func (c *command) modelCommand() *cobra.Command {
 		Long: `See which models there are, how much they can read, and what they cost.
 
 Exit codes: 0 done, 2 usage, 3 settings or no model set up, 4 Ollama does not answer.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	list := &cobra.Command{
 		Use: "list [provider]", Short: "List the models of a provider (default: of the one that a run would use)", Args: cobra.MaximumNArgs(1),
@@ -39,7 +37,7 @@ settings, else from the catalogue. A – is not known. The chosen model is marke
 			return config.Providers(), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	cmd.AddCommand(list)
+	c.group(cmd).AddCommand(list)
 	return cmd
 }
 

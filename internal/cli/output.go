@@ -5,19 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"syscall"
 
 	"github.com/tendril-agent/tendril/internal/terminal"
 )
 
 // output is stdout. It remembers the first error of writing, which most commands
-// do not look for.
+// do not look for. It may be used by several goroutines.
 type output struct {
-	w   io.Writer
+	w io.Writer
+
+	mu  sync.Mutex
 	err error
 }
 
 func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.err != nil {
 		return 0, o.err
 	}
@@ -29,6 +34,8 @@ func (o *output) Write(p []byte) (int, error) {
 // outcome is that of a command that ended with err, if its output was written.
 // Who closes a pipe, such as head, has read enough: then nothing is said.
 func (o *output) outcome(err error) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	var exit *exitError
 	switch {
 	case o.err == nil, err != nil && !errors.Is(err, o.err) && !(errors.As(err, &exit) && exit.silent):

@@ -30,8 +30,9 @@ type renderer struct {
 	warned  bool // so was the missing layer
 	apart   bool // the next text begins a new paragraph
 	calls   map[string]agent.Call
-	printed int   // lines of live output of the current call
-	err     error // of the first write that failed
+	steps   []string // what the gate warned of in the current call
+	printed int      // lines of live output of the current call
+	err     error    // of the first write that failed
 }
 
 func newRenderer(out io.Writer, status *statusLine, s style) *renderer {
@@ -101,7 +102,7 @@ func (r *renderer) line(mark, format string, args ...any) {
 }
 
 func (r *renderer) started(e agent.Event) {
-	r.printed = 0
+	r.printed, r.steps = 0, nil
 	if e.Note == agent.NotRun {
 		return
 	}
@@ -131,6 +132,7 @@ func (r *renderer) progress(p agent.Progress) {
 		note := ""
 		if p.Note != "" {
 			note = ": " + p.Note
+			r.steps = append(r.steps, p.Step+note)
 		}
 		r.line("  "+r.style.state(p.State), "%s %s%s", p.Step, duration(p.MS), note)
 	}
@@ -165,14 +167,14 @@ func (r *renderer) finished(e agent.Event) {
 		var a capability.Admission
 		_ = json.Unmarshal(e.Result.Detail, &a)
 		r.line(r.style.ok("v"), "built %s %s (%s) in %s; %s", a.Name, a.Version, a.Status, took, a.Grants)
-		for _, w := range a.Warnings {
+		for _, w := range slices.DeleteFunc(a.Warnings, r.told) {
 			r.line("  "+r.style.warn("!"), "%s", w)
 		}
 	case agent.ExecuteTool:
 		var x agent.Execution
 		_ = json.Unmarshal(e.Result.Detail, &x)
 		r.line(r.style.ok("v"), "ran %s %s in %s%s", x.Name, x.Version, took, contacted(x.Network))
-		for _, n := range x.Notes {
+		for _, n := range slices.DeleteFunc(x.Notes, r.told) {
 			r.line("  "+r.style.warn("!"), "%s", n)
 		}
 		if !x.OSLayer.On && !r.warned {
@@ -181,6 +183,9 @@ func (r *renderer) finished(e agent.Event) {
 		}
 	}
 }
+
+// told reports whether a warning was shown as that of a step of the gate.
+func (r *renderer) told(warning string) bool { return slices.Contains(r.steps, warning) }
 
 // contacted says in short who was talked to.
 func contacted(decisions []egress.Decision) string {

@@ -45,7 +45,7 @@ credentials, 4 model provider, 5 sandbox or Deno missing, 130 interrupted.`,
   git log --oneline | tendril run -
   tendril run --continue "and by month?"
   tendril run --model demo              # lists what the demo can play`,
-		Args: cobra.MaximumNArgs(1),
+		Args: onePrompt,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.run(cmd.Context(), o, args)
 		},
@@ -108,6 +108,14 @@ func (c *command) front() (show func(agent.Event) error, done func()) {
 	r := newRenderer(c.Out, status, c.style())
 	r.together = c.OutTTY && c.ErrTTY
 	return r.event, status.close
+}
+
+// onePrompt refuses several words: a shell splits what is not quoted.
+func onePrompt(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return fmt.Errorf("the prompt must be one argument; put it in quotes: tendril run %q", clip(strings.Join(args, " "), 200))
+	}
+	return nil
 }
 
 // prompt is the argument, or stdin for "-".

@@ -27,10 +27,8 @@ the same name wins. A value is never shown.
 
 Exit codes: 0 done, 1 no such secret, or it could not be removed from the keychain, 2 usage, 3 the
 file of secrets cannot be used, 130 interrupted.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(
+	c.group(cmd).AddCommand(
 		&cobra.Command{
 			Use:   "set NAME",
 			Short: "Keep a secret; the value is asked for, or comes from stdin",

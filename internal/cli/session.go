@@ -20,10 +20,8 @@ func (c *command) sessionCommand() *cobra.Command {
 as much of its beginning as is unique, or "last". To go on with one: tendril run --session ID "prompt".
 
 Exit codes: 0 done, 1 failed, 2 usage, also when there is no such session.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.sessionListCommand(), c.sessionExportCommand())
+	c.group(cmd).AddCommand(c.sessionListCommand(), c.sessionExportCommand())
 	add := func(use, short, example string, args cobra.PositionalArgs, run func(context.Context, *session.Store, []string) error) {
 		cmd.AddCommand(&cobra.Command{
 			Use: use, Short: short, Example: example, Args: args,

@@ -131,13 +131,18 @@ func (c *command) setupModel(ctx context.Context, cfg *config.Config, dirs confi
 	r.Settings = config.Path(dirs.Tendril)
 	choice, _, err := c.choose(ctx, cfg, o.model)
 	switch {
-	case err != nil && (o.model != "" || ctx.Err() != nil):
+	case ctx.Err() != nil, errors.Is(err, config.ErrModelFlag):
 		return nil, err
 	case err != nil:
 		r.Missing = err.Error()
-		return nil, nil
+		provider, model, _ := strings.Cut(o.model, "/")
+		if choice = config.Endpoint(cfg, provider, c.lookup(ctx)); !choice.IsComplete() {
+			return nil, nil
+		}
+		choice.Model = model
+	default:
+		r.Model, r.ModelWhy = choice.Name(), choice.Reason
 	}
-	r.Model, r.ModelWhy = choice.Name(), choice.Reason
 	if o.model == "" {
 		return nil, nil
 	}

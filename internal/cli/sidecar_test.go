@@ -93,6 +93,9 @@ func TestSidecar_AsRecorded(t *testing.T) {
 				}
 			}
 			sameFields(t, theirs, ours)
+			if endsEarly[name] {
+				ours = ours[:len(theirs)]
+			}
 			got := diff.Diff("original", normalised(t, theirs), "ours", normalised(t, ours))
 			file := filepath.Join("testdata", "wire", name+".diff")
 			if *update {
@@ -208,10 +211,12 @@ func (w wireScript) correct(name string) {
 	switch name[:2] {
 	case "05":
 		slow := w["slow"][0]
-		slow.Delay = 500 * time.Millisecond
+		slow.Delay = 2 * time.Second
 		w["slow"][0] = slow
 	case "20":
-		w["stream"] = []testkit.Reply{hanging("word word word word ")}
+		stream := hanging("w")
+		stream.Body = bytes.ReplaceAll(stream.Body, []byte(`"content":"w"`), []byte(`"content":"word word word word "`)) // in one piece
+		w["stream"] = []testkit.Reply{stream}
 		w["hang"] = []testkit.Reply{{End: "hang", Headers: map[string]string{"Content-Type": "text/event-stream"}}}
 	case "21":
 		w["slow"] = []testkit.Reply{{End: "hang", Headers: map[string]string{"Content-Type": "text/event-stream"}}}
@@ -340,6 +345,10 @@ func counts(lines []string) map[string]int {
 // busy are the recordings that send a prompt while another one is at work.
 var busy = map[string]bool{"05-concurrent-prompt": true}
 
+// endsEarly are the recordings in which stdin ends in the middle of a turn: how
+// much of the turn is told after that depends on the machine.
+var endsEarly = map[string]bool{"28-stdin-close-mid-turn": true, "35-prompt-pipelined": true}
+
 // idle reports whether each prompt that was taken has come to its end.
 func (p *peer) idle() bool {
 	taken, ended := 0, 0
@@ -367,6 +376,7 @@ func (s *sandboxed) replay(name string, recording []recorded, provider *testkit.
 		case r.Dir == "model":
 			models++
 		case r.Dir == "exit" && i < len(recording)-2 && recording[i+1].Dir == "in":
+			peer.await(counts(theirs), func() bool { return peer.idle() && len(provider.Requests()) >= models })
 			peer.end()
 			all = append(all, peer.sent()...)
 			theirs = nil

@@ -98,6 +98,11 @@ func (c *chooser) endpoint(provider string) Choice {
 	return choice
 }
 
+// IsComplete reports whether nothing is missing of an endpoint but perhaps a key.
+func (c Choice) IsComplete() bool {
+	return (c.Provider != Azure || c.BaseURL != "") && (c.Provider != Bedrock || c.Region != "")
+}
+
 // choice completes a choice, and checks that nothing is missing for it.
 func (c *chooser) choice(provider, model, reason string) (Choice, error) {
 	choice := c.endpoint(provider)

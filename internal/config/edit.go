@@ -108,7 +108,7 @@ func apply(doc *object, c Change) error {
 		return failf("%s cannot be set: %w", c.Path, err)
 	}
 	_, r := interpret(doc)
-	if stale || value.isNull() || slices.Contains(r.known, joinPath(keys)) {
+	if stale || slices.Contains(r.known, joinPath(keys)) {
 		return nil
 	}
 	return unknownSetting(c.Path, r.known)

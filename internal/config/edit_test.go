@@ -53,6 +53,9 @@ func TestSet_Values(t *testing.T) {
 		{`{}`, "model.openai.modelId", `"5"`, `{"model":{"openai":{"modelId":"5"}}}`},
 		{`{}`, "model.openai.modelId", `<a&b>`, `{"model":{"openai":{"modelId":"<a&b>"}}}`},
 		{`{}`, `model.prices."gpt-5.1".input`, "1.25", `{"model":{"prices":{"gpt-5.1":{"input":1.25}}}}`},
+		{`{}`, "model.prices.gpt-4.1.input", "2", `{"model":{"prices":{"gpt-4.1":{"input":2}}}}`},
+		{`{}`, "model.prices.openai/gpt-4.1", `{"input":2}`, `{"model":{"prices":{"openai/gpt-4.1":{"input":2}}}}`},
+		{`{"model":{"prices":{"gpt-4.1":{"input":2}}}}`, "model.prices.gpt-4.1", "null", `{"model":{"prices":{}}}`},
 		{`{}`, "agent", `{"maxTurns": 5}`, `{"agent":{"maxTurns":5}}`},
 		{`{"agent":null}`, "agent.maxTurns", "5", `{"agent":{"maxTurns":5}}`},
 		{`{}`, "sandbox.allowedDomains", `["a.example"]`, `{"sandbox":{"allowedDomains":["a.example"]}}`},
@@ -78,6 +81,12 @@ func TestSet_Refuses(t *testing.T) {
 		{`{}`, "agent.maxTurns", "many", "not a text"},
 		{`{}`, "agent", "5", "agent: must be an object"},
 		{`{}`, "agent.maxTurn", "5", "agent.maxTurn is no setting; there are agent.maxTurns, agent.timeoutMs, agent.budget"},
+		{`{}`, "agent.maxTurn", "null", "agent.maxTurn is no setting"},
+		{`{}`, "model.prices.input", "3", "model.prices.input: names no model; it looks like model.prices.gpt-5.1.input"},
+		{`{}`, "model.prices.openai", `{"input":1}`, "model.prices.openai: names no model"},
+		{`{}`, `model.prices.""`, `{"input":1}`, `model.prices."": names no model: it is empty`},
+		{`{}`, `model.prices."a\u001bb"`, `{"input":1}`, "names no model: it must not hold control characters"},
+		{`{}`, "model.prices.m.inputs", "3", `model.prices."m.inputs": must be an object`},
 		{`{}`, "nothing", "5", "nothing is no setting; there are workspace, model"},
 		{`{}`, "a.b.c", "5", "`tendril config get` shows"},
 		{`{}`, "", "5", "is no setting"},
@@ -268,7 +277,7 @@ func TestGet_WithProblems(t *testing.T) {
 }
 
 func FuzzPath(f *testing.F) {
-	for _, s := range []string{"a", "a.b", `a."b.c".d`, `""`, `"a`, "a..b", `"\u0041".b`, `"a"b`} {
+	for _, s := range []string{"a", "a.b", `a."b.c".d`, `""`, `"a`, "a..b", `"\u0041".b`, `"a"b`, "model.prices.a.b.input", `model.prices."a.b".c.output`, "model.prices.input.input"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, path string) {

@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -37,10 +38,24 @@ func splitPath(path string) ([]string, error) {
 		}
 		keys = append(keys, key)
 		if n == len(rest) {
-			return keys, nil
+			return modelNames(keys), nil
 		}
 		rest = rest[n+1:] // the dot
 	}
+}
+
+// modelNames joins the dots of a model's name in model.prices that nobody quoted:
+// what follows it is known.
+func modelNames(keys []string) []string {
+	const at = 2 // the place of the name
+	end := len(keys)
+	if end > at+1 && slices.Contains(priceKinds, keys[end-1]) {
+		end--
+	}
+	if end <= at+1 || keys[0] != "model" || keys[1] != "prices" {
+		return keys
+	}
+	return append([]string{"model", "prices", strings.Join(keys[at:end], ".")}, keys[end:]...)
 }
 
 // firstKey returns the first key of a path and the bytes that it takes.

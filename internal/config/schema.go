@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -42,6 +43,10 @@ func readModel(s *section) Model {
 	}
 	prices := s.section("prices")
 	for _, model := range prices.obj.members {
+		if reason := badModelName(model.key); reason != "" && prices.member(model.key) != nil {
+			prices.fail(model.key, "%s", reason)
+			continue
+		}
 		m.Prices[model.key] = readPrices(prices.section(model.key))
 	}
 	s.end()
@@ -69,6 +74,22 @@ func readBlock(s *section, provider string) Block {
 	}
 	s.end()
 	return b
+}
+
+// priceKinds are the settings of a model's price.
+var priceKinds = []string{"input", "output", "cacheRead", "cacheWrite"}
+
+func badModelName(name string) string {
+	const example = "; it looks like model.prices.gpt-5.1.input"
+	switch reason := badText(name); {
+	case reason != "":
+		return "names no model: it " + reason + example
+	case name == "":
+		return "names no model: it is empty" + example
+	case slices.Contains(priceKinds, name), IsProvider(name):
+		return "names no model" + example
+	}
+	return ""
 }
 
 func readPrices(s *section) Prices {

@@ -157,13 +157,16 @@ func (s *section) price(key string) *float64 {
 	return nil
 }
 
+// maxDollars is more than anything costs that is counted here.
+const maxDollars = 1_000_000
+
 // dollars reads a number that is not negative, and reports whether it is there.
 func (s *section) dollars(key string) (v float64, ok bool) {
 	if !s.decode(key, "a number", &v) {
 		return 0, false
 	}
-	if v < 0 {
-		s.fail(key, "must not be negative")
+	if v < 0 || v > maxDollars {
+		s.fail(key, "must not be negative, nor more than %d", maxDollars)
 		return 0, false
 	}
 	return v, true
@@ -217,10 +220,20 @@ func badURL(v string) string {
 		return "must not hold a user name or password"
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
 		return fmt.Sprintf("%q is no URL; it looks like http://localhost:11434 or https://example.com/v1", redactUser(v))
+	case !goodPort(u):
+		return fmt.Sprintf("%q has no port that can be; it is a number from 1 to 65535", v)
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
 		return "must end with the path; remove what begins with ? or #"
 	}
 	return ""
+}
+
+func goodPort(u *url.URL) bool {
+	if u.Port() == "" {
+		return !strings.HasSuffix(u.Host, ":")
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && port > 0
 }
 
 // redactUser hides what stands before an @, which may be a password.

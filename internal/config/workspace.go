@@ -17,13 +17,13 @@ import (
 // else that of the settings. It creates nothing. A path that must not be a
 // workspace is refused with the reason; the error matches [ErrConfig].
 func ResolveWorkspace(flag string, cfg *Config, dirs Dirs) (string, error) {
-	given, source := flag, "--workspace"
+	given, source, hint := flag, "--workspace", "choose another folder"
 	if given == "" {
-		given, source = cfg.Workspace, "workspace in the settings"
+		given, source, hint = cfg.Workspace, "workspace in the settings", "choose another folder there, or with --workspace"
 	}
 	path, err := resolveWorkspace(given, flag != "", dirs)
 	if err != nil {
-		return "", failf("%s: %q %w; choose another folder", source, given, err)
+		return "", failf("%s: %q %w; %s", source, given, err, hint)
 	}
 	return path, nil
 }

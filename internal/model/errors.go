@@ -87,10 +87,19 @@ func (e *endpoint) classify(status int, body errorBody) *agent.ModelError {
 	}
 	for _, rule := range rules {
 		if rule.matches(status, said) {
-			return e.errorf(rule.kind, rule.hint(e), "%s: %s", rule.what, detail)
+			return e.errorf(rule.kind, rule.hint(e), "%s", withDetail(rule.what, detail))
 		}
 	}
 	return e.errorf(agent.ErrRequest, "", "the request was refused: %s", detail)
+}
+
+// withDetail is what happened and what the provider said of it, once when both
+// are the same words.
+func withDetail(what, detail string) string {
+	if strings.EqualFold(what, strings.Trim(detail, " .!")) {
+		return what
+	}
+	return what + ": " + detail
 }
 
 func (e *endpoint) page(status int) *agent.ModelError {

@@ -50,6 +50,7 @@ func TestErrors_Classes(t *testing.T) {
 		{500, map[string]any{"error": map[string]any{"message": "the request exceeds the available context size"}}, agent.ErrOverflow, "context"},
 		{400, apiError("", "content_filter", "flagged"), agent.ErrRefused, "flagged"},
 		{429, apiError("rate_limit_error", "", "slow down"), agent.ErrRateLimit, "slow down"},
+		{429, apiError("", "", "Too many requests."), agent.ErrRateLimit, ": too many requests;"},
 		{429, "", agent.ErrRateLimit, "429"},
 		{500, apiError("api_error", "", "oops"), agent.ErrOverloaded, "oops"},
 		{503, "upstream connect error", agent.ErrOverloaded, "upstream"},
