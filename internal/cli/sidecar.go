@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -55,6 +56,7 @@ func (c *command) sidecar(ctx context.Context, g *engine) error {
 	if c.InTTY {
 		c.warn("this speaks a protocol that programs speak; in a terminal you want: tendril run")
 	}
+	defer brokenPipesAreErrors()()
 	defer g.close()
 	return sidecar.Serve(ctx, sidecar.Options{
 		In: c.In, Out: out, Log: func(text string) { fmt.Fprintf(c.Err, "! %s\n", terminal.Clean(text)) },
@@ -76,5 +78,30 @@ func (c *command) sidecar(ctx context.Context, g *engine) error {
 			}
 			return sessions.Create(ctx, session.New{Folder: folder, Client: "sidecar"})
 		},
+		Load: g.kept,
 	})
+}
+
+// kept opens a session that is kept, for [sidecar.Options].
+func (g *engine) kept(ctx context.Context, id string) (sidecar.Session, string, error) {
+	sessions, err := g.sessions(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	info, err := sessions.Info(ctx, id)
+	if errors.Is(err, session.ErrNotFound) {
+		return nil, "", sidecar.ErrNotFound
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	folder, err := g.folder(info.Folder)
+	if err != nil {
+		return nil, "", fmt.Errorf("the folder of the session: %w", err)
+	}
+	s, err := sessions.Load(ctx, id)
+	if err != nil {
+		return nil, "", err
+	}
+	return s, folder, nil
 }

@@ -29,6 +29,9 @@ type Options struct {
 	Folder func(path string) (string, error)
 	// Create begins a session that works in a folder.
 	Create func(ctx context.Context, folder string) (Session, error)
+	// Load opens a session that is kept, to go on with it. Without one of that id it
+	// fails with [ErrNotFound].
+	Load func(ctx context.Context, id string) (s Session, folder string, err error)
 	// Agent makes the agent that works in a folder.
 	Agent func(ctx context.Context, folder string) (*agent.Agent, error)
 }
@@ -38,6 +41,9 @@ type Session interface {
 	agent.Log
 	ID() string
 }
+
+// ErrNotFound means that there is no session with that id.
+var ErrNotFound = errors.New("there is no such session")
 
 // The name by which the original calls itself, and its own code of an error.
 const (
@@ -58,13 +64,6 @@ type server struct {
 	mu      sync.Mutex
 	running *prompt // nil when idle
 	ended   string  // the id of the last prompt that ended
-}
-
-// session is a conversation with its agent, which is made by the first prompt.
-type session struct {
-	Session
-	folder string
-	agent  *agent.Agent
 }
 
 // prompt is one that is at work.
@@ -96,54 +95,6 @@ func (s *server) handle(ctx context.Context, r *jsonrpc.Request) (any, error) {
 	return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found: %.100s", r.Method)
 }
 
-// newSession answers, and then says that the session is there.
-func (s *server) newSession(ctx context.Context, r *jsonrpc.Request) error {
-	var p struct {
-		Folder string `json:"workingDirectory"`
-	}
-	if err := decode(r.Params, &p); err != nil {
-		return err
-	}
-	ss, err := s.open(ctx, p.Folder)
-	if err != nil {
-		return err
-	}
-	r.Reply(map[string]string{"sessionId": ss.ID()}, nil)
-	s.update(lifecycle{"session_lifecycle", "connected", agentName, ss.ID(), false})
-	return nil
-}
-
-// open begins a session, which is the current one from then on.
-func (s *server) open(ctx context.Context, path string) (*session, error) {
-	folder, err := s.Folder(path)
-	if err != nil {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "params.workingDirectory: %v", err)
-	}
-	kept, err := s.Create(ctx, folder)
-	if err != nil {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "the session cannot be kept: %v", err)
-	}
-	ss := &session{Session: kept, folder: folder}
-	s.sessions[ss.ID()] = ss
-	s.current = ss
-	return ss, nil
-}
-
-// find is the session that a prompt names. One that comes before any session
-// begins one in the workspace, as in the original.
-func (s *server) find(ctx context.Context, id string) (*session, error) {
-	if id != "" && id != "current" {
-		if ss := s.sessions[id]; ss != nil {
-			return ss, nil
-		}
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "there is no session %.80q here; send new_session, or \"current\"", id)
-	}
-	if s.current != nil {
-		return s.current, nil
-	}
-	return s.open(ctx, "")
-}
-
 // prompt acknowledges a prompt, and plays it afterwards.
 func (s *server) prompt(ctx context.Context, r *jsonrpc.Request) (any, error) {
 	if r.IsNotification() {
@@ -166,18 +117,31 @@ func (s *server) prompt(ctx context.Context, r *jsonrpc.Request) (any, error) {
 		cancel()
 		return nil, jsonrpc.Errorf(codeBusy, "Prompt already in progress")
 	}
-	ss, err := s.find(ctx, p.SessionID)
+	ss, restored, err := s.find(ctx, p.SessionID)
 	if err != nil {
 		s.end()
 		return nil, err
 	}
 	r.Reply(struct{}{}, nil)
-	return jsonrpc.Later(func() (any, error) {
-		last := s.play(turn, ss, text)
+	if restored {
+		s.connected(ss, true)
+	}
+	return jsonrpc.Later(func() (any, error) { return nil, s.run(turn, ss, text) }), nil
+}
+
+// run plays a prompt and says that it has ended, also when we break inside it.
+func (s *server) run(ctx context.Context, ss *session, text string) error {
+	var last *promptComplete
+	defer func() {
+		if last == nil { // a panic passes by; the connection logs it
+			s.update(failure{"error", "the turn failed inside Tendril; this is a bug of ours, and what it was is on stderr"})
+			last = new(complete(agent.StopError))
+		}
 		s.end()
 		s.update(last)
-		return nil, nil
-	}), nil
+	}()
+	last = new(s.play(ctx, ss, text))
+	return nil
 }
 
 // begin notes that a prompt is at work. It reports false when another one is.
@@ -209,7 +173,7 @@ func (s *server) cancel(params json.RawMessage) {
 	_ = decode(params, &p) // then it names none
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running == nil || string(p.ID) == s.ended && s.ended != s.running.id {
+	if s.running == nil || p.ID != nil && string(p.ID) == s.ended && s.ended != s.running.id {
 		return
 	}
 	s.running.cancel()
