@@ -50,7 +50,7 @@ test/clients/%/node_modules/.package-lock.json: test/clients/%/package-lock.json
 .PHONY: test
 test: setup $(CLIENTS) ## run all tests, with the race detector where there is a C compiler
 	@[ -n "$(RACE)" ] || echo "no C compiler, or cgo is off: testing without the race detector"
-	DENO_PATH='$(DENO)' go test $(RACE) -timeout 10m $(TESTFLAGS) ./...
+	DENO_PATH='$(DENO)' go test $(RACE) -timeout 20m $(TESTFLAGS) ./...
 
 .PHONY: clients
 clients: ## install the official protocol clients that tests drive us with (needs npm)

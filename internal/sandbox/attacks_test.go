@@ -314,7 +314,7 @@ func attackOnce(t *testing.T, a attack, run func(*testing.T, *fixture, Job) Resu
 	f.runner.Resolver, f.runner.Dial = f.net, f.net.dial
 	job := Job{
 		Name: a.Name, Source: f.source(t, "testdata/attacks/"+a.Name+".ts"), Args: json.RawMessage(a.Args),
-		Workspace: f.ws, Limits: Limits{Timeout: 6 * time.Second}, Grant: Grant{Net: f.net.granted},
+		Workspace: f.ws, Limits: Limits{Timeout: 12 * time.Second}, Grant: Grant{Net: f.net.granted},
 	}
 	result := run(t, f, job)
 	if a.Phases == "twice" {
