@@ -50,7 +50,12 @@ test/clients/%/node_modules/.package-lock.json: test/clients/%/package-lock.json
 .PHONY: test
 test: setup $(CLIENTS) ## run all tests, with the race detector where there is a C compiler
 	@[ -n "$(RACE)" ] || echo "no C compiler, or cgo is off: testing without the race detector"
-	DENO_PATH='$(DENO)' go test $(RACE) -timeout 20m $(TESTFLAGS) ./...
+	DENO_PATH='$(DENO)' go test $(RACE) -timeout 20m $(TESTFLAGS) $$(go list ./... | grep -v /internal/cli$$)
+	DENO_PATH='$(DENO)' go test -timeout 20m $(TESTFLAGS) ./internal/cli
+
+.PHONY: race
+race: setup $(CLIENTS) ## run the tests of the command itself with the race detector, too: slow, they start hundreds of processes
+	DENO_PATH='$(DENO)' go test $(RACE) -timeout 60m $(TESTFLAGS) ./internal/cli
 
 .PHONY: clients
 clients: ## install the official protocol clients that tests drive us with (needs npm)

@@ -134,7 +134,7 @@ func TestGate_ShapeWarns(t *testing.T) {
 	def.Triggers = []string{"one"}
 	def.Permissions = &Permissions{Read: []string{"."}, Limits: json.RawMessage(`{"timeoutMs":1000,"rssMB":5}`)}
 	a := register(t, r, def, "1")
-	wantNote(t, a.Warnings, "1 triggers")
+	wantNote(t, a.Warnings, "1 trigger;")
 	if v := resolve(t, r, "x"); v.Limits.Timeout.Seconds() != 1 || v.Limits.RSSMB != 5 {
 		t.Errorf("limits %+v", v.Limits)
 	}

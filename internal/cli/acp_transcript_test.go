@@ -161,7 +161,9 @@ func withoutTimes(v any) any {
 	case map[string]any:
 		for key, value := range v {
 			switch key {
-			case "durationMs", "ms", "updatedAt", "version", "rawOutput":
+			case "ms": // left out when it is 0
+				delete(v, key)
+			case "durationMs", "updatedAt", "version", "rawOutput":
 				v[key] = "…"
 			default:
 				v[key] = withoutTimes(value)
