@@ -277,7 +277,7 @@ func TestGet_WithProblems(t *testing.T) {
 }
 
 func FuzzPath(f *testing.F) {
-	for _, s := range []string{"a", "a.b", `a."b.c".d`, `""`, `"a`, "a..b", `"\u0041".b`, `"a"b`, "model.prices.a.b.input", `model.prices."a.b".c.output`, "model.prices.input.input"} {
+	for _, s := range []string{"a", "a.b", `a."b.c".d`, `""`, `"a`, "a..b", `"\u0041".b`, `"a"b`, "model.prices.a.b.input", `model.prices."a.b".c.output`, "model.prices.input.input", "model.prices.input.\x9cnput"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, path string) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // childPath writes the path of a member: keys with dots between them, where a
@@ -30,6 +31,9 @@ func joinPath(keys []string) string {
 
 // splitPath reads what joinPath writes.
 func splitPath(path string) ([]string, error) {
+	if !utf8.ValidString(path) {
+		return nil, failf("%q is no setting: it is not UTF-8", path)
+	}
 	var keys []string
 	for rest := path; ; {
 		key, n, err := firstKey(rest)
