@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"go.uber.org/goleak"
 
@@ -314,7 +315,7 @@ func FuzzServe_Prompt(f *testing.F) {
 		if !json.Valid([]byte(params)) {
 			params = `{"messages":` + string(must(json.Marshal(params))) + `}`
 		}
-		if first := strings.TrimSpace(params)[0]; first != '{' && first != '[' && params != "null" {
+		if first := strings.TrimSpace(params)[0]; first != '{' && first != '[' && params != "null" || !utf8.ValidString(params) {
 			return // the connection refuses it
 		}
 		var out strings.Builder
