@@ -194,6 +194,7 @@ type attack struct {
 	ExpectExit *int     `json:"expect_exit"`
 	Limits     struct {
 		Quick bool `json:"wall_expect_quick"`
+		Wall  bool `json:"wall"`
 	} `json:"limits"`
 }
 
@@ -315,6 +316,9 @@ func attackOnce(t *testing.T, a attack, run func(*testing.T, *fixture, Job) Resu
 	job := Job{
 		Name: a.Name, Source: f.source(t, "testdata/attacks/"+a.Name+".ts"), Args: json.RawMessage(a.Args),
 		Workspace: f.ws, Limits: Limits{Timeout: 12 * time.Second}, Grant: Grant{Net: f.net.granted},
+	}
+	if a.Limits.Wall {
+		job.Limits.Timeout = 4 * time.Second // it runs until then
 	}
 	result := run(t, f, job)
 	if a.Phases == "twice" {
