@@ -57,11 +57,17 @@ func (m acpMessage) isUpdate(kind string) bool { return m.Params.Update.Kind == 
 
 func (s *sandboxed) acp(args ...string) *acpClient {
 	s.t.Helper()
+	return s.client("acp", args...)
+}
+
+// client drives `tendril COMMAND`, which speaks JSON-RPC lines.
+func (s *sandboxed) client(command string, args ...string) *acpClient {
+	s.t.Helper()
 	c := &acpClient{t: s.t, s: s, lines: make(chan acpMessage, 1<<16), folder: filepath.Join(filepath.Dir(s.home), "project")}
 	if err := os.MkdirAll(c.folder, 0o755); err != nil {
 		s.t.Fatal(err)
 	}
-	c.cmd = exec.Command("tendril", append([]string{"acp"}, args...)...)
+	c.cmd = exec.Command("tendril", append([]string{command}, args...)...)
 	c.cmd.Env = s.env
 	s.errs.Reset()
 	c.cmd.Stderr = &s.errs

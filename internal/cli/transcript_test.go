@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,20 +20,22 @@ import (
 
 var update = flag.Bool("update", false, "write what came into the transcripts and differences")
 
-// TestACP_Transcripts plays the conversations of testdata/acp. A file has
+// TestTranscripts plays the conversations of testdata/acp and testdata/mcp, each
+// with the command of that name. A file has
 //
 //	model     a line for each reply: "sse FILE" and "script FILE" of testdata/cases, "text TEXT", "call NAME ARGUMENTS"
-//	client    what the editor sends. $WORKSPACE is the session's folder, $SID the last session's id, and "include FILE"
+//	client    what the editor, or the other agent, sends. $WORKSPACE is the session's folder, $SID the last session's id, and "include FILE"
 //	          stands for the lines of testdata/cases/stdin. A line that begins with # is not sent:
 //	          "# wait for the first session/update", "# wait for the answer to ID", "# CRLF", "# no end" (of the last line)
 //	wire      all that the agent sent, written by -update, with what differs from run to run replaced
-func TestACP_Transcripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/acp/*.txtar")
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/[am]cp/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no transcripts", err)
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+		command := filepath.Base(filepath.Dir(file))
+		t.Run(command+"/"+strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			archive, err := txtar.ParseFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -45,7 +48,7 @@ func TestACP_Transcripts(t *testing.T) {
 				return &archive.Files[i]
 			}
 			p := testkit.NewProvider(t, replies(t, string(section("model").Data))...)
-			c := newSandboxed(t, p).acp()
+			c := newSandboxed(t, p).client(command)
 			got := play(c, string(section("client").Data))
 			wire := section("wire")
 			if *update {
@@ -173,6 +176,10 @@ func withoutTimes(v any) any {
 		for i := range v {
 			v[i] = withoutTimes(v[i])
 		}
+	case string: // a result in JSON
+		return milliseconds.ReplaceAllString(v, `"ms":"…"`)
 	}
 	return v
 }
+
+var milliseconds = regexp.MustCompile(`"ms":\d+`)
