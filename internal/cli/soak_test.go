@@ -262,15 +262,17 @@ func (l *soakLife) play(t *testing.T, sid string) {
 func (k *soak) checkRows(t *testing.T) {
 	t.Helper()
 	last := k.s.acp()
-	last.begin()
-	last.done() // sweeps what killed ones left
+	last.answer(last.request("initialize", map[string]any{"protocolVersion": 1, "clientCapabilities": map[string]any{}}))
+	last.answer(last.request("session/load", map[string]any{"sessionId": k.sessions[0], "cwd": last.folder, "mcpServers": []any{}}))
+	last.answer(last.prompt(k.sessions[0], "0 run")) // sweeps what killed ones left
+	last.done()
 	db, err := store.Open(t.Context(), filepath.Join(k.s.home, "tendril.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
 	for query, want := range map[string]int{
-		`SELECT count(*) FROM sessions`: soakSessions, // the last one said nothing
+		`SELECT count(*) FROM sessions`: soakSessions,
 		`SELECT count(*) FROM leases`:   0,
 		`SELECT count(*) FROM events WHERE session NOT IN (SELECT n FROM sessions)`:                                                               0,
 		`SELECT count(*) FROM session_text WHERE rowid NOT IN (SELECT n FROM events)`:                                                             0,

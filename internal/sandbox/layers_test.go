@@ -5,12 +5,13 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -49,36 +50,74 @@ func namespacesMissing() string {
 	return ""
 }
 
-// TestSweep removes what is left of a killed process, and nothing else.
+// TestSweep removes what is left of a killed process, also what lies elsewhere,
+// and nothing else.
 func TestSweep(t *testing.T) {
-	base := t.TempDir()
-	gone := exec.Command("true")
-	if err := gone.Run(); err != nil {
-		t.Skip(err)
-	}
-	old := time.Now().Add(-2 * leftAfter)
-	make := func(name string, modified time.Time) string {
-		path := filepath.Join(base, name)
-		if err := errors.Join(os.MkdirAll(filepath.Join(path, "tmp"), 0o700), os.Chtimes(path, modified, modified)); err != nil {
+	base, workspace := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", base)
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	left := func(source string) *stage {
+		s, err := newStage("", "left", []byte(source))
+		if err != nil {
 			t.Fatal(err)
 		}
-		return path
+		s.unlock() // as the end of a process does
+		return s
 	}
-	left := make(fmt.Sprintf("tendril-run-%d-1", gone.Process.Pid), old)
-	kept := []string{
-		make(fmt.Sprintf("tendril-run-%d-2", gone.Process.Pid), time.Now()),
-		make(fmt.Sprintf("tendril-run-%d-3", os.Getpid()), old),
-		make("tendril-run-x-4", old), make("other", old),
+	plain, moved := left(""), left("tmpdir")
+	if err := moved.placeTmp([]string{workspace}, []byte("tmpdir")); err != nil {
+		t.Fatal(err)
+	}
+	if moved.tmpDir == filepath.Join(moved.root, "tmp") {
+		t.Fatal("its temporary files are not elsewhere")
+	}
+	lying := left("") // its note names what is not ours
+	used, err := newStage("", "used", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer used.Close()
+	other := filepath.Join(base, "other")
+	if err := errors.Join(os.Mkdir(other, 0o700), os.WriteFile(lying.tmpNote(), []byte(other), 0o400)); err != nil {
+		t.Fatal(err)
 	}
 	sweep(base)
-	if _, err := os.Stat(left); !os.IsNotExist(err) {
-		t.Errorf("%s is still there: %v", left, err)
+	for _, path := range []string{plain.root, moved.root, moved.tmpDir, lying.root} {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s is still there: %v", path, err)
+		}
 	}
-	for _, path := range kept {
+	for _, path := range []string{used.source(), other, workspace} {
 		if _, err := os.Stat(path); err != nil {
 			t.Error(err)
 		}
 	}
+}
+
+// TestSweep_WhileStagesAreMade never takes one that is in use.
+func TestSweep_WhileStagesAreMade(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	var group sync.WaitGroup
+	var done atomic.Bool
+	group.Go(func() {
+		for !done.Load() {
+			sweep(os.TempDir())
+		}
+	})
+	for range 200 {
+		s, err := newStage("", "used", []byte("1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(s.source()); err != nil {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	done.Store(true)
+	group.Wait()
 }
 
 // TestRunner_EndsWhileItStarts ends runs at every moment of their start: each is

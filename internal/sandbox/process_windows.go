@@ -1,9 +1,13 @@
 package sandbox
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
+	"time"
 )
 
 func isolate(cmd *exec.Cmd) {
@@ -31,14 +35,30 @@ func systemEnv() []string {
 	return env
 }
 
-// isAlive reports whether there is a process with that number.
-func isAlive(pid int) bool {
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		return false
+// lockFolder locks nothing: a folder cannot be locked here.
+func lockFolder(string) (unlock func(), err error) { return func() {}, nil }
+
+// leftAfter is longer than any run may take.
+const leftAfter = time.Hour
+
+// lockLeft takes an old folder whose process is gone for left.
+func lockLeft(path string) (unlock func(), err error) {
+	var pid int
+	if _, err := fmt.Sscanf(filepath.Base(path), "tendril-run-%d-", &pid); err != nil {
+		return nil, err
 	}
-	_ = process.Release() // a handle
-	return true
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if process, err := os.FindProcess(pid); err == nil {
+		_ = process.Release() // a handle
+		return nil, errors.New("its process is alive")
+	}
+	if time.Since(info.ModTime()) < leftAfter {
+		return nil, errors.New("it is new")
+	}
+	return func() {}, nil
 }
 
 // isOurs takes what is in the user's own folder for temporary files for theirs.

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/tendril-agent/tendril/internal/sandbox/jail"
 )
@@ -28,6 +27,8 @@ type stage struct {
 
 	tmpDir      string
 	tmpWritable bool // it needs a grant of its own
+
+	unlock func() // held from newStage to Close, see lockFolder
 }
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,199}$`)
@@ -41,11 +42,11 @@ func newStage(home, name string, source []byte, outside ...string) (*stage, erro
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.MkdirTemp(base, fmt.Sprintf("tendril-run-%d-", os.Getpid())) // mode 0700
+	root, unlock, err := makeRoot(base)
 	if err != nil {
 		return nil, fmt.Errorf("make a private folder for the run: %w", err)
 	}
-	s := &stage{root: root, name: name, tmpDir: filepath.Join(root, "tmp")}
+	s := &stage{root: root, name: name, tmpDir: filepath.Join(root, "tmp"), unlock: unlock}
 	if err := s.fill(source); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("fill the private folder of the run: %w", err)
@@ -72,25 +73,46 @@ func (s *stage) giveTo(user *jail.User) error {
 	return nil
 }
 
-// sweep removes what a killed process of ours has left behind. A folder counts as
-// left when its process is gone, and it is not brand-new: another machine may use
-// the same disk with numbers of its own.
+// makeRoot makes a folder that only we may enter, and locks it. Where the file
+// system has no locks no sweep finds it left.
+func makeRoot(base string) (root string, unlock func(), err error) {
+	for range 8 {
+		root, err = os.MkdirTemp(base, fmt.Sprintf("tendril-run-%d-", os.Getpid()))
+		if err != nil {
+			return "", nil, err
+		}
+		unlock, err = lockFolder(root)
+		switch {
+		case errors.Is(err, errSwept):
+			continue
+		case err != nil:
+			unlock = func() {}
+		}
+		return root, unlock, nil
+	}
+	return "", nil, err
+}
+
+// errSwept says that a sweep of another process took a folder before it was locked.
+var errSwept = errors.New("swept as if it were left")
+
+// sweep removes what a killed process of ours has left behind.
 func sweep(base string) {
 	folders, _ := filepath.Glob(filepath.Join(base, "tendril-run-*-*")) // the pattern is valid
 	for _, folder := range folders {
-		var pid int
 		info, err := os.Lstat(folder)
-		if n, _ := fmt.Sscanf(filepath.Base(folder), "tendril-run-%d-", &pid); n != 1 || err != nil || !info.IsDir() {
+		if err != nil || !info.IsDir() || !isOurs(info) {
 			continue
 		}
-		if time.Since(info.ModTime()) > leftAfter && isOurs(info) && !isAlive(pid) {
-			_ = removeAll(folder) // the next run tries again
+		if unlock, err := lockLeft(folder); err == nil {
+			s := stage{root: folder, tmpDir: filepath.Join(folder, "tmp"), unlock: unlock}
+			if elsewhere, err := os.ReadFile(s.tmpNote()); err == nil && tmpName.MatchString(filepath.Base(string(elsewhere))) {
+				s.tmpDir = string(elsewhere)
+			}
+			_ = s.Close() // the next process tries again
 		}
 	}
 }
-
-// leftAfter is longer than any run may take.
-const leftAfter = time.Hour
 
 func (s *stage) fill(source []byte) error {
 	for _, dir := range []string{s.denoDir(), s.tmp(), filepath.Dir(s.bootstrap()), filepath.Dir(s.source())} {
@@ -138,6 +160,7 @@ func (s *stage) bootstrap() string { return filepath.Join(s.root, "boot", "boots
 func (s *stage) source() string    { return filepath.Join(s.root, "src", s.name+".ts") }
 func (s *stage) denoDir() string   { return filepath.Join(s.root, "deno") }
 func (s *stage) tmp() string       { return s.tmpDir }
+func (s *stage) tmpNote() string   { return filepath.Join(s.root, "tmp-is-at") }
 
 // places are what a run sees of its stage in the operating system layer: its
 // folders for temporary files are in memory there, and go with it.
@@ -153,6 +176,7 @@ func (s *stage) places(l Limits) []jail.Mount {
 
 // Close removes the folder and the one for temporary files.
 func (s *stage) Close() error {
+	defer s.unlock()
 	return errors.Join(removeAll(s.tmpDir), removeAll(s.root))
 }
 

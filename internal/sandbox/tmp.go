@@ -26,8 +26,8 @@ func (s *stage) placeTmp(writable []string, source []byte) error {
 			continue
 		}
 		if dir, err := os.MkdirTemp(real, "tendril-tmp-"); err == nil {
-			s.tmpDir, s.tmpWritable = dir, true
-			return nil
+			s.tmpWritable = true
+			return s.moveTmp(dir)
 		}
 	}
 	if !temporary.Match(source) {
@@ -37,13 +37,21 @@ func (s *stage) placeTmp(writable []string, source []byte) error {
 	for _, root := range writable {
 		dir, err := os.MkdirTemp(root, ".tendril-tmp-")
 		if err == nil {
-			s.tmpDir = dir
-			return nil
+			return s.moveTmp(dir)
 		}
 		problems = append(problems, err)
 	}
 	return fmt.Errorf("no place for the temporary files of the run: %w", errors.Join(problems...))
 }
+
+// moveTmp uses another folder, and notes where it is, for a sweep.
+func (s *stage) moveTmp(dir string) error {
+	s.tmpDir = dir
+	return os.WriteFile(s.tmpNote(), []byte(dir), 0o400)
+}
+
+// tmpName are the names that placeTmp gives.
+var tmpName = regexp.MustCompile(`^\.?tendril-tmp-\d+$`)
 
 var temporary = regexp.MustCompile(`\btmp\b|\btmpdir\b|TMPDIR|makeTemp|mkdtemp`)
 
