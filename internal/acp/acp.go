@@ -3,6 +3,11 @@
 // own host speak. Methods, updates and their shapes are the protocol's; what is
 // ours has the key "tendril" in _meta, or a method that begins with _tendril/.
 //
+// A client that puts {"tendril": {"events": true}} into the _meta of its
+// capabilities, as our own host does, gets each event of a turn as it is stored,
+// in _tendril/event, instead of updates; and no replay, because it reads sessions
+// itself. _tendril/ready makes an agent, as a prompt would, and says which.
+//
 // Unstable in the protocol's schema of this version, and sent all the same,
 // because clients ignore what they do not know: the update usage_update, and
 // usage in the answer to session/prompt. session/list is young.
@@ -38,6 +43,9 @@ type Options struct {
 	// Agent makes the agent that works in a folder. It is called by the first
 	// prompt of a session; a failure is told, and the next prompt calls it again.
 	Agent func(ctx context.Context, folder string) (*agent.Agent, error)
+	// Ready makes an agent for the configured workspace, and says what a client
+	// should know of it.
+	Ready func(ctx context.Context) (any, error)
 	// Source is the file of a capability and the text of its active version; ok
 	// is false when there is none.
 	Source func(ctx context.Context, name string) (path, text string, ok bool)
@@ -50,6 +58,7 @@ type server struct {
 
 	mu       sync.Mutex
 	client   string // how the client calls itself
+	events   bool   // it wants events, not updates
 	sessions map[string]*session
 	opens    sync.Mutex // held while a session is opened
 }
@@ -83,9 +92,24 @@ func (s *server) handle(ctx context.Context, r *jsonrpc.Request) (any, error) {
 		return s.prompt(ctx, r)
 	case sdk.AgentMethodSessionCancel:
 		return nil, s.cancel(r.Params)
+	case methodReady:
+		return jsonrpc.Later(func() (any, error) {
+			known, err := s.Ready(ctx)
+			if err != nil {
+				return nil, setupError(err)
+			}
+			return known, nil
+		}), nil
 	}
 	return nil, jsonrpc.MethodNotFound(r.Method)
 }
+
+// Methods of ours.
+const (
+	methodReady  = "_tendril/ready"
+	methodEvent  = "_tendril/event" // its params are an [agent.Event]
+	methodNotice = "_tendril/notice"
+)
 
 // codeNotFound is the protocol's code for a session that does not exist.
 const codeNotFound = -32002
@@ -111,6 +135,13 @@ func (s *server) initialize(params json.RawMessage) (any, error) {
 	var p struct {
 		ProtocolVersion *json.RawMessage    `json:"protocolVersion"`
 		ClientInfo      *sdk.Implementation `json:"clientInfo"`
+		Capabilities    struct {
+			Meta struct {
+				Tendril struct {
+					Events bool `json:"events"`
+				} `json:"tendril"`
+			} `json:"_meta"`
+		} `json:"clientCapabilities"`
 	}
 	if err := decode(params, &p); err != nil {
 		return nil, err
@@ -120,11 +151,12 @@ func (s *server) initialize(params json.RawMessage) (any, error) {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 			"params.protocolVersion must be a number, such as %d; the dialect of the original desktop app is spoken by `tendril sidecar`", sdk.ProtocolVersionNumber)
 	}
+	s.mu.Lock()
+	s.events = p.Capabilities.Meta.Tendril.Events
 	if p.ClientInfo != nil {
-		s.mu.Lock()
 		s.client = p.ClientInfo.Name
-		s.mu.Unlock()
 	}
+	s.mu.Unlock()
 	return sdk.InitializeResponse{
 		ProtocolVersion: sdk.ProtocolVersionNumber,
 		AgentInfo:       &sdk.Implementation{Name: "tendril", Title: sdk.Ptr("Tendril"), Version: s.Version},

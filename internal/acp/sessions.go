@@ -162,6 +162,9 @@ func (s *server) replay(ctx context.Context, ss *session) error {
 	}
 	ss.cost = nil
 	tr := s.newTranslator(ss, true)
+	if tr.raw {
+		return nil
+	}
 	for _, e := range events {
 		if ctx.Err() != nil {
 			return ctx.Err()

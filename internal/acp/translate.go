@@ -2,12 +2,14 @@ package acp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/tendril-agent/tendril/internal/agent"
+	"github.com/tendril-agent/tendril/internal/jsonrpc"
 )
 
 // translator tells a client the events of a session, live or replayed. It is
@@ -17,6 +19,7 @@ type translator struct {
 	session *session
 	id      string
 	replay  bool
+	raw     bool              // the client wants events
 	calls   map[string]*call  // that run
 	kept    map[string]string // the source of each capability, as far as the session tells
 
@@ -28,12 +31,18 @@ type translator struct {
 }
 
 func (s *server) newTranslator(ss *session, replay bool) *translator {
-	return &translator{server: s, session: ss, id: ss.conversation.ID(), replay: replay, calls: map[string]*call{}, kept: map[string]string{}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &translator{server: s, session: ss, id: ss.conversation.ID(), replay: replay, raw: s.events, calls: map[string]*call{}, kept: map[string]string{}}
 }
 
 func (t *translator) send(u sdk.SessionUpdate) { t.server.update(t.id, u) }
 
 func (t *translator) event(ctx context.Context, e agent.Event) {
+	if t.raw {
+		t.pass(e)
+		return
+	}
 	switch e.Type {
 	case agent.TurnStarted:
 		t.started(e)
@@ -55,6 +64,17 @@ func (t *translator) event(ctx context.Context, e agent.Event) {
 		t.notice("context_shortened", fmt.Sprintf("%d older results are shown to the model in short from now on", len(e.Shortened.Calls)))
 	case agent.TurnFinished:
 		t.close()
+	}
+}
+
+// pass hands on an event as it is. A tool starts when that is written.
+func (t *translator) pass(e agent.Event) {
+	err := t.server.conn.Notify(methodEvent, e)
+	if err == nil && e.Type == agent.ToolCallStarted {
+		err = t.server.conn.Sync()
+	}
+	if err != nil && !errors.Is(err, jsonrpc.ErrClosed) {
+		t.server.Log(err.Error())
 	}
 }
 
@@ -164,7 +184,7 @@ func (t *translator) notice(kind, message string) {
 	if t.replay {
 		return
 	}
-	err := t.server.conn.Notify("_tendril/notice", map[string]string{"sessionId": t.id, "kind": kind, "message": message})
+	err := t.server.conn.Notify(methodNotice, map[string]string{"sessionId": t.id, "kind": kind, "message": message})
 	if err != nil {
 		t.server.Log(message)
 	}

@@ -119,18 +119,7 @@ func (g *engine) agent(ctx context.Context, folder string) (*agent.Agent, error)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	a, err := g.makeAgent(ctx, folder)
-	var known *agent.ModelError
-	if err == nil || errors.As(err, &known) {
-		return a, err
-	}
-	kind := agent.ErrorKind("setup")
-	switch exitCode(err) {
-	case exitConfig:
-		kind = "configuration"
-	case exitSandbox:
-		kind = "sandbox"
-	}
-	return nil, &agent.ModelError{Kind: kind, Message: err.Error()}
+	return a, setupFailure(err)
 }
 
 func (g *engine) makeAgent(ctx context.Context, folder string) (*agent.Agent, error) {
@@ -170,6 +159,49 @@ func (g *engine) source(ctx context.Context, name string) (path, text string, ok
 		return path, "", false
 	}
 	return path, info.Source, true
+}
+
+// setupFailure is why no agent can be made, with its kind.
+func setupFailure(err error) error {
+	var known *agent.ModelError
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	kind := agent.ErrorKind("setup")
+	switch exitCode(err) {
+	case exitConfig:
+		kind = "configuration"
+	case exitSandbox:
+		kind = "sandbox"
+	}
+	return &agent.ModelError{Kind: kind, Message: err.Error()}
+}
+
+// readiness is what a client of ours learns of the agent.
+type readiness struct {
+	Workspace     string `json:"workspace"`
+	Model         string `json:"model"`  // "provider/model"
+	Reason        string `json:"reason"` // of its choice
+	ContextWindow int64  `json:"contextWindow,omitempty"`
+}
+
+// ready makes an agent of the workspace, as a prompt would.
+func (g *engine) ready(ctx context.Context) (any, error) {
+	a, err := g.open(ctx)
+	if err != nil {
+		return nil, setupFailure(err)
+	}
+	if _, err := g.agent(ctx, a.workspace.Path()); err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	choice, _, err := g.c.choose(ctx, g.cfg, g.model)
+	if err != nil {
+		return nil, setupFailure(err)
+	}
+	window, _ := modelFacts(g.cfg, choice)
+	return readiness{a.workspace.Path(), choice.Name(), choice.Reason, window}, nil
 }
 
 // closeWithin is how long closing may take: what it would still do, the next

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/rogpeppe/go-internal/lockedfile"
+	"github.com/spf13/cobra"
+
+	"github.com/tendril-agent/tendril/internal/config"
+	"github.com/tendril-agent/tendril/internal/host"
+	"github.com/tendril-agent/tendril/internal/secret"
+	"github.com/tendril-agent/tendril/internal/session"
+	"github.com/tendril-agent/tendril/internal/terminal"
+)
+
+// hostOptions are the flags of the app.
+type hostOptions struct {
+	noOpen           bool
+	host             string
+	port             int
+	workspace, model string
+}
+
+// hostFlags makes the root command the app.
+func (c *command) hostFlags(root *cobra.Command) {
+	var o hostOptions
+	f := root.Flags()
+	f.BoolVar(&o.noOpen, "no-open", false, "print the link of the app instead of opening it")
+	f.StringVar(&o.host, "host", "127.0.0.1", "`address` to listen at; another than loopback needs the secret "+host.PasswordName)
+	f.IntVar(&o.port, "port", 0, "`port` to listen at (default: that of the last time, else any)")
+	f.StringVar(&o.workspace, "workspace", "", "`folder` with the capabilities (default: from the settings)")
+	f.StringVar(&o.model, "model", "", "`provider/model`, or demo (default: from the settings, or what is there)")
+	root.RunE = func(cmd *cobra.Command, _ []string) error { return c.host(cmd.Context(), o) }
+	_ = root.RegisterFlagCompletionFunc("model", completeModel) // it fails only for a flag that is not there
+}
+
+// host opens the app: that of the host that runs, or one of its own, which it
+// serves until it is ended.
+func (c *command) host(ctx context.Context, o hostOptions) error {
+	dirs, err := config.Locate(c.Getenv)
+	if err != nil {
+		return err
+	}
+	if err := config.Prepare(dirs.Tendril); err != nil {
+		return &exitError{code: exitConfig, err: err}
+	}
+	h, sessions, closeAll, err := c.startHost(ctx, dirs, o)
+	if err != nil || h == nil {
+		return err
+	}
+	defer closeAll()
+	_ = sessions
+	c.showLink(h.Link(), o)
+	return h.Serve(ctx)
+}
+
+// startHost makes a host, unless one of this user runs: then that one shows the
+// app. Two starts at once are one after the other.
+func (c *command) startHost(ctx context.Context, dirs config.Dirs, o hostOptions) (h *host.Host, sessions *session.Store, closeAll func(), err error) {
+	unlock, err := lockedfile.MutexAt(filepath.Join(dirs.Tendril, "host.lock")).Lock()
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("the folder %s cannot be used: %w", dirs.Tendril, err)
+	}
+	defer unlock()
+	switch running, err := c.findHost(ctx, dirs.Tendril, !o.noOpen); {
+	case err != nil:
+		return nil, nil, nil, err
+	case running != nil && running.Shown:
+		fmt.Fprintln(c.Err, "Tendril runs already; its window came forward")
+		return nil, nil, nil, nil
+	case running != nil:
+		fmt.Fprintln(c.Err, "Tendril runs already")
+		c.showLink(running.Link, o)
+		return nil, nil, nil, nil
+	}
+	password, err := c.secrets().Lookup(ctx, host.PasswordName)
+	if err != nil && !errors.Is(err, secret.ErrNotFound) {
+		return nil, nil, nil, err
+	}
+	db, err := c.database(ctx, dirs)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	sessions, err = session.Open(ctx, db)
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, db.Close())
+	}
+	closeAll = func() {
+		if err := errors.Join(sessions.Close(), db.Close()); err != nil {
+			c.warn("%v", err)
+		}
+	}
+	h, err = host.New(host.Options{
+		Home: dirs.Tendril, Version: version, Host: o.host, Port: o.port, Password: password.Value,
+		Log:      func(text string) { fmt.Fprintf(c.Err, "! %s\n", terminal.Line(text)) },
+		Command:  func() *exec.Cmd { return c.agentCommand(o) },
+		Sessions: sessions, Folder: func() (string, error) { return c.hostFolder(o.workspace) },
+	})
+	if err != nil {
+		closeAll()
+		return nil, nil, nil, &exitError{code: exitConfig, err: err}
+	}
+	return h, sessions, closeAll, nil
+}
+
+// agentCommand is the agent of the app: this program, as an editor starts it.
+func (c *command) agentCommand(o hostOptions) *exec.Cmd {
+	args := []string{"acp"}
+	for _, flag := range [][2]string{{"--workspace", o.workspace}, {"--model", o.model}} {
+		if flag[1] != "" {
+			args = append(args, flag[0], flag[1])
+		}
+	}
+	return exec.Command(c.Executable, args...) //nolint:gosec,noctx // it is us, and ends with its input
+}
+
+// hostFolder is the workspace as the settings are now.
+func (c *command) hostFolder(flag string) (string, error) {
+	dirs, err := config.Locate(c.Getenv)
+	if err != nil {
+		return "", err
+	}
+	cfg, _, err := config.Load(dirs.Tendril)
+	if err != nil {
+		return "", err
+	}
+	return config.ResolveWorkspace(flag, cfg, dirs)
+}
+
+// showLink prints the link of the app: it signs in who opens it, once.
+func (c *command) showLink(link string, o hostOptions) {
+	if c.json {
+		_ = writeJSON(c.Out, map[string]any{"url": link}) // the host runs all the same
+		return
+	}
+	fmt.Fprintln(c.Out, link)
+	if o.noOpen {
+		fmt.Fprintln(c.Err, "open it in a browser within 10 minutes; it works once. Ctrl-C ends Tendril")
+	}
+}
+
+// findHost asks the host of this user, if one runs, for its link, or to come
+// forward. Whoever else listens at its port learns nothing.
+func (c *command) findHost(ctx context.Context, home string, show bool) (*host.Opened, error) {
+	address, authorization, check := host.Find(home)
+	if address == "" {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	nonce := rand.Text()
+	body, err := json.Marshal(map[string]any{"nonce": nonce, "show": show})
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address+"/api/host/open", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", authorization)
+	var opened host.Opened
+	if err := fetchJSON(req, &opened); err != nil || !check(nonce, opened.Proof) {
+		return nil, nil // nobody is there, or somebody else
+	}
+	return &opened, nil
+}

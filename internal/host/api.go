@@ -1,0 +1,211 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/tendril-agent/tendril/internal/jsonrpc"
+	"github.com/tendril-agent/tendril/internal/session"
+)
+
+// maxBody bounds a request.
+const maxBody = 8 << 20
+
+// routes are all that the host serves.
+func (h *Host) routes() http.Handler {
+	mux := http.NewServeMux()
+	h.api(mux)
+	mux.HandleFunc("GET /open", h.access.openLink)
+	mux.HandleFunc("GET /api/events", func(w http.ResponseWriter, r *http.Request) { stream(w, r, h.hub, h.snapshot) })
+	mux.HandleFunc("GET /api/debug/events", func(w http.ResponseWriter, r *http.Request) {
+		stream(w, r, h.debug, func() (uint64, []byte) { return h.debug.start(), []byte("{}") }) // and then what is kept
+	})
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		problem(w, refusal{http.StatusNotFound, "", "there is no " + r.URL.Path})
+	})
+	mux.Handle("/", h.pages())
+	return h.access.guard(mux)
+}
+
+// OpenAPI is the description of the API, in JSON.
+func OpenAPI() ([]byte, error) {
+	h := &Host{access: &access{}, hub: newHub(), debug: newHub()}
+	return json.MarshalIndent(h.api(http.NewServeMux()).OpenAPI(), "", "  ")
+}
+
+// api registers all operations.
+func (h *Host) api(mux *http.ServeMux) huma.API {
+	config := huma.DefaultConfig("Tendril", "1")
+	config.DocsPath, config.OpenAPIPath, config.SchemasPath = "", "", "" // the description is in the repository
+	config.CreateHooks = nil                                               // no links to schemas in answers
+	config.Info.Description = "The API of the app. See docs/host.md for signing in, events and errors."
+	api := humago.New(mux, config)
+	for _, v := range []any{State{}, itemEvent{}, appendEvent{}, resetEvent{}, DebugMessage{}, SetupProgress{}} { // of events
+		api.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(v), true, "")
+	}
+	h.stateAPI(api)
+	h.sessionAPI(api)
+	h.servicesAPI(api)
+	return api
+}
+
+// op describes an operation. Its name is its id.
+func op(method, path, id, summary string, status int) huma.Operation {
+	return huma.Operation{Method: method, Path: path, OperationID: id, Summary: summary, DefaultStatus: status, MaxBodyBytes: maxBody}
+}
+
+// Nothing is the body of a change that needs no more to be said.
+type Nothing struct {
+	Body struct{} `required:"false"`
+}
+
+type of[T any] struct{ Body T }
+
+// Problem is an error of the API, as RFC 9457 has it, with what a program tells
+// apart in Code.
+type Problem struct {
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	Code   string `json:"code,omitempty"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// Error implements error.
+func (p *Problem) Error() string { return p.Detail }
+
+// GetStatus implements [huma.StatusError].
+func (p *Problem) GetStatus() int { return p.Status }
+
+// ContentType implements [huma.ContentTypeFilter].
+func (p *Problem) ContentType(string) string { return "application/problem+json" }
+
+func problemOf(status int, code string, err error) *Problem {
+	return &Problem{Title: http.StatusText(status), Status: status, Detail: err.Error(), Code: code}
+}
+
+// failure is the problem of an error of ours.
+func failure(err error) error {
+	var agentError *jsonrpc.Error
+	var known *Problem
+	var busy *session.BusyError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &agentError):
+		f := failureOf(err)
+		p := problemOf(http.StatusBadGateway, f.Kind, errors.New(f.Message))
+		p.Hint = f.Hint
+		return p
+	case errors.Is(err, session.ErrNotFound):
+		return problemOf(http.StatusNotFound, "not_found", err)
+	case errors.As(err, &busy):
+		return problemOf(http.StatusConflict, "in_use", err)
+	case errors.Is(err, errBusy):
+		return problemOf(http.StatusConflict, "busy", err)
+	case errors.Is(err, errGone):
+		return problemOf(http.StatusConflict, "gone", err)
+	case errors.Is(err, errNoAgent):
+		return problemOf(http.StatusServiceUnavailable, "agent", err)
+	}
+	return problemOf(http.StatusUnprocessableEntity, "", err)
+}
+
+// State is what all of the app depends on.
+type State struct {
+	Version  string         `json:"version"`
+	Epoch    string         `json:"epoch" doc:"Of this process of the host; with another one all event numbers are void"`
+	Event    uint64         `json:"event" doc:"The number of the last event that is in here"`
+	Token    string         `json:"token" doc:"For X-Tendril-Token"`
+	Agent    Agent          `json:"agent"`
+	Sessions []SessionState `json:"sessions" doc:"Those that are open"`
+}
+
+func (h *Host) state() State {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.supervisor.mu.Lock() // so that no event of it is missing
+	defer h.supervisor.mu.Unlock()
+	s := State{Version: h.Version, Epoch: h.hub.epoch, Event: h.hub.position(), Token: h.access.token(), Agent: h.supervisor.state, Sessions: []SessionState{}}
+	for _, c := range h.conversations {
+		s.Sessions = append(s.Sessions, c.state())
+	}
+	slices.SortFunc(s.Sessions, func(a, b SessionState) int { return strings.Compare(a.ID, b.ID) })
+	return s
+}
+
+func (h *Host) snapshot() (uint64, []byte) {
+	s := h.state()
+	data, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // a bug
+	}
+	return s.Event, data
+}
+
+func (h *Host) stateAPI(api huma.API) {
+	huma.Register(api, op("GET", "/api/state", "getState", "What all of the app depends on", 200), func(context.Context, *struct{}) (*of[State], error) {
+		return &of[State]{h.state()}, nil
+	})
+	huma.Register(api, op("POST", "/api/login", "login", "Sign in with the password", 204), h.login)
+	huma.Register(api, op("POST", "/api/agent/restart", "restartAgent", "Start the agent afresh", 204), func(ctx context.Context, _ *Nothing) (*struct{}, error) {
+		return nil, failure(h.supervisor.startAfresh(ctx))
+	})
+	huma.Register(api, op("POST", "/api/host/open", "openApp", "Bring the app forward; for other processes of the user", 200), h.openApp)
+}
+
+func (h *Host) login(_ context.Context, in *struct {
+	Body struct {
+		Password string `json:"password" maxLength:"1000"`
+	}
+},
+) (*struct {
+	Cookie http.Cookie `header:"Set-Cookie"`
+}, error,
+) {
+	if no := h.access.tryPassword(in.Body.Password); no.status != 0 {
+		return nil, problemOf(no.status, no.code, errors.New(no.detail))
+	}
+	return &struct {
+		Cookie http.Cookie `header:"Set-Cookie"`
+	}{*h.access.cookie()}, nil
+}
+
+// Opened says what a second start of the app led to.
+type Opened struct {
+	Shown bool   `json:"shown" doc:"A window came forward"`
+	Link  string `json:"link,omitempty" doc:"Signs in who opens it, once"`
+	Proof string `json:"proof" doc:"That this is the host of the user"`
+}
+
+func (h *Host) openApp(_ context.Context, in *struct {
+	Authorization string `header:"Authorization"`
+	Body          struct {
+		Nonce string `json:"nonce" maxLength:"100"`
+		Show  bool   `json:"show"`
+	}
+},
+) (*of[Opened], error) {
+	if !h.access.id.proved("open", in.Authorization, time.Now()) {
+		return nil, problemOf(http.StatusUnauthorized, "proof", errors.New("only processes of the user who started this host may do this"))
+	}
+	o := Opened{Proof: h.access.id.mac("host", in.Body.Nonce)}
+	if in.Body.Show && h.Show != nil {
+		o.Shown = h.Show(h.Link())
+	}
+	if !o.Shown {
+		o.Link = h.Link()
+	}
+	return &of[Opened]{o}, nil
+}
