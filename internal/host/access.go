@@ -164,11 +164,16 @@ func (a *access) guard(next http.Handler) http.Handler {
 			problem(w, refusal{http.StatusMisdirectedRequest, "host", fmt.Sprintf("this is not %.100q", r.Host)})
 			return
 		}
-		if strings.HasPrefix(r.URL.Path, "/api/") {
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/api/"):
 			if no := a.check(r); no.status != 0 {
 				problem(w, no)
 				return
 			}
+		case !reads:
+			problem(w, refusal{http.StatusMethodNotAllowed, "", "pages can only be read"})
+			return
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -25,9 +25,6 @@ func (t *transcript) callStarted(e agent.Event) []change {
 		if call.Name = input.Name; e.Tool == agent.RegisterTool {
 			call.Name = input.Definition.Name
 		}
-		if !json.Valid(call.Input) { // it goes on as what it is: a text
-			call.Input, _ = json.Marshal(string(call.Input))
-		}
 	}
 	t.calls[e.CallID] = len(t.items)
 	return t.push(Item{Type: "tool", Tool: call, Time: e.Time})

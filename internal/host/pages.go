@@ -29,10 +29,6 @@ func (h *Host) pages() http.Handler {
 	}
 	files := http.FileServerFS(h.UI)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			problem(w, refusal{http.StatusMethodNotAllowed, "", "pages can only be read"})
-			return
-		}
 		name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
 		if info, err := fs.Stat(h.UI, name); err == nil && !info.IsDir() && name != "index.html" {
 			if strings.HasPrefix(name, "assets/") { // their names change with their content

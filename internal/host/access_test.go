@@ -1,0 +1,328 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tendril-agent/tendril/internal/session"
+	"github.com/tendril-agent/tendril/internal/store"
+)
+
+// running is a host that serves, and a browser.
+type running struct {
+	*Host
+	t      *testing.T
+	client *http.Client
+	token  string
+	stop   func() error
+
+	mu  sync.Mutex
+	log []string
+}
+
+// serve starts a host at home, with an agent that only knows how to begin.
+func serve(t *testing.T, home string, change func(*Options)) *running {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(home, "tendril.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions, err := session.Open(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{t: t}
+	o := Options{
+		Home: home, Version: "test", Sessions: sessions,
+		Folder: func() (string, error) { return home, nil },
+		Command: func() *exec.Cmd {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), "FAKE_AGENT=good")
+			return cmd
+		},
+		Log: func(text string) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.log = append(r.log, text)
+		},
+	}
+	if change != nil {
+		change(&o)
+	}
+	if r.Host, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Serve(ctx) }()
+	r.stop = sync.OnceValue(func() error {
+		r.client.CloseIdleConnections()
+		cancel()
+		err := <-done
+		if e := sessions.Close(); err == nil {
+			err = e
+		}
+		if e := db.Close(); err == nil {
+			err = e
+		}
+		return err
+	})
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.client = &http.Client{Jar: jar, Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	t.Cleanup(func() {
+		if err := r.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// send sends a request, changed by edit, and returns the status and the body.
+func (r *running) send(method, path, body string, edit func(*http.Request)) (*http.Response, string) {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), method, r.Address()+path, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if method != http.MethodGet {
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("X-Tendril-Token", r.token)
+	}
+	if edit != nil {
+		edit(req)
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return resp, string(text)
+}
+
+// signIn opens a link, as a browser does, and reads the token.
+func (r *running) signIn() {
+	r.t.Helper()
+	resp, text := r.send("GET", strings.TrimPrefix(r.Link(), r.Address()), "", nil)
+	if resp.StatusCode != http.StatusSeeOther || resp.Header.Get("Location") != "/" {
+		r.t.Fatalf("%d %s", resp.StatusCode, text)
+	}
+	var s State
+	if _, text := r.send("GET", "/api/state", "", nil); json.Unmarshal([]byte(text), &s) != nil || s.Token == "" {
+		r.t.Fatal(text)
+	}
+	r.token = s.Token
+}
+
+// operations are all that the API has, with values for the places in paths.
+func operations(t *testing.T) (all [][2]string) {
+	t.Helper()
+	data, err := OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Paths map[string]map[string]any `json:"paths"`
+	}
+	if err := json.Unmarshal(data, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for path, methods := range doc.Paths {
+		for method := range methods {
+			for strings.Contains(path, "{") {
+				before, after, _ := strings.Cut(path, "{")
+				_, after, _ = strings.Cut(after, "}")
+				path = before + "x" + after
+			}
+			all = append(all, [2]string{strings.ToUpper(method), path})
+		}
+	}
+	return append(all, [2]string{"GET", "/api/events"}, [2]string{"GET", "/api/debug/events"}, [2]string{"GET", "/api/nothing"}, [2]string{"POST", "/api/nothing"})
+}
+
+func isOpen(path string) bool { return path == "/api/login" || path == "/api/host/open" }
+
+// TestAccess_EachOperation is refused to strangers: without the cookie, from
+// pages of others, under another name, as a form (cases X01, X03, X04).
+func TestAccess_EachOperation(t *testing.T) {
+	t.Parallel()
+	r := serve(t, t.TempDir(), nil)
+	stranger := &running{Host: r.Host, t: t, client: &http.Client{Transport: r.client.Transport}}
+	r.signIn()
+	for _, o := range operations(t) {
+		method, path := o[0], o[1]
+		name := method + " " + path
+		refused := func(who *running, status int, what string, edit func(*http.Request)) {
+			t.Helper()
+			resp, text := who.send(method, path, "{}", edit)
+			if resp.StatusCode != status || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") {
+				t.Errorf("%s %s: %d %s", name, what, resp.StatusCode, text)
+			}
+			if resp.Header.Get("Access-Control-Allow-Origin") != "" || resp.Header.Get("Referrer-Policy") != "no-referrer" {
+				t.Errorf("%s %s: %v", name, what, resp.Header)
+			}
+		}
+		header := func(key, value string) func(*http.Request) {
+			return func(req *http.Request) { req.Header.Set(key, value) }
+		}
+		if !isOpen(path) {
+			refused(stranger, 401, "without a cookie", nil)
+			refused(stranger, 401, "with another cookie", func(req *http.Request) {
+				req.AddCookie(&http.Cookie{Name: r.access.cookieName(), Value: strings.Repeat("0", 64)})
+			})
+			refused(stranger, 401, "with the token in the address", func(req *http.Request) { req.URL.RawQuery = "token=" + r.token + "&code=" + r.access.code() })
+		}
+		refused(r, 403, "from another origin", header("Origin", "http://attacker.example"))
+		refused(r, 403, "from no origin", header("Origin", "null"))
+		refused(r, 403, "from another port", header("Origin", "http://127.0.0.1:1"))
+		refused(r, 403, "from another site", header("Sec-Fetch-Site", "cross-site"))
+		refused(r, 403, "from another port of this machine", header("Sec-Fetch-Site", "same-site"))
+		refused(r, 421, "under another name", func(req *http.Request) { req.Host = "attacker.example:" + fmt.Sprint(r.access.port) })
+		refused(r, 421, "under another port", func(req *http.Request) { req.Host = "127.0.0.1:1" })
+		refused(r, 421, "under no port", func(req *http.Request) { req.Host = "127.0.0.1" })
+		if method == http.MethodGet {
+			continue
+		}
+		for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain; application/json", "application/jsonx"} {
+			refused(r, 415, "as "+kind, header("Content-Type", kind))
+		}
+		if !isOpen(path) {
+			refused(r, 403, "without a token", func(req *http.Request) { req.Header.Del("X-Tendril-Token") })
+			refused(r, 403, "with another token", header("X-Tendril-Token", strings.Repeat("0", 64)))
+		}
+	}
+	for _, method := range []string{"OPTIONS", "TRACE", "PUT", "PROPFIND"} {
+		for _, path := range []string{"/api/state", "/"} {
+			if resp, text := r.send(method, path, "", nil); resp.StatusCode < 400 || resp.Header.Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
+			}
+		}
+	}
+}
+
+// TestAccess_LinksWorkOnce, and leave no trace.
+func TestAccess_LinksWorkOnce(t *testing.T) {
+	t.Parallel()
+	r := serve(t, t.TempDir(), nil)
+	link := strings.TrimPrefix(r.Link(), r.Address())
+	resp, _ := r.send("GET", link, "", nil)
+	var cookie *http.Cookie
+	for _, c := range resp.Cookies() {
+		cookie = c
+	}
+	if cookie == nil || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/" || cookie.Domain != "" {
+		t.Fatalf("%+v", cookie)
+	}
+	other := &http.Client{Transport: r.client.Transport}
+	for _, path := range []string{link, "/open", "/open?code=", "/open?code=" + strings.Repeat("A", 26)} {
+		stranger := &running{Host: r.Host, t: t, client: other}
+		if resp, text := stranger.send("GET", path, "", nil); resp.StatusCode != http.StatusUnauthorized || len(resp.Cookies()) > 0 {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, text)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if text := strings.Join(r.log, "\n"); strings.Contains(text, "code=") || strings.Contains(text, cookie.Value) {
+		t.Errorf("the log knows how to sign in: %s", text)
+	}
+}
+
+// TestAccess_SurvivesARestart: a tab that is open goes on with the next host of
+// the user, at the same port.
+func TestAccess_SurvivesARestart(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	first := serve(t, home, nil)
+	first.signIn()
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	second := serve(t, home, nil)
+	if second.Address() != first.Address() {
+		t.Skipf("somebody took the port meanwhile: %s, then %s", first.Address(), second.Address())
+	}
+	second.client, second.token = first.client, first.token
+	if resp, text := second.send("POST", "/api/sessions", "{}", nil); resp.StatusCode != http.StatusCreated {
+		t.Errorf("%d %s", resp.StatusCode, text)
+	}
+	info, err := os.Stat(identityPath(home))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+}
+
+func TestAccess_Password(t *testing.T) {
+	t.Parallel()
+	for _, host := range []string{"0.0.0.0", "::", "192.0.2.1", "example.com", ""} {
+		for _, password := range []string{"", "short"} {
+			h, err := New(Options{Home: t.TempDir(), Host: host, Password: password})
+			if host == "" && err == nil {
+				_ = h.listener.Close()
+			} else if err == nil || !strings.Contains(err.Error(), "password") {
+				t.Errorf("host %q, password %q: %v", host, password, err)
+			}
+		}
+	}
+	r := serve(t, t.TempDir(), func(o *Options) { o.Password = "correct horse battery" })
+	try := func(password string, want int) {
+		t.Helper()
+		body, err := json.Marshal(map[string]string{"password": password})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp, text := r.send("POST", "/api/login", string(body), nil); resp.StatusCode != want {
+			t.Errorf("%q: %d %s", password, resp.StatusCode, text)
+		}
+	}
+	try("correct horse battery", 204)
+	try("wrong", 401)
+	try("correct horse battery", 429) // it is told to wait
+	if resp, text := r.send("GET", "/api/state", "", nil); resp.StatusCode != 200 {
+		t.Errorf("%d %s", resp.StatusCode, text)
+	}
+}
+
+// TestAccess_Proof: only who can read the secret makes the app come forward, and
+// knows that it is the user's.
+func TestAccess_Proof(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	r := serve(t, home, nil)
+	address, authorization, check := Find(home)
+	if address != r.Address() {
+		t.Fatal(address)
+	}
+	open := func(authorization string) (int, Opened) {
+		resp, text := r.send("POST", "/api/host/open", `{"nonce":"n","show":true}`, func(req *http.Request) { req.Header.Set("Authorization", authorization) })
+		var o Opened
+		_ = json.Unmarshal([]byte(text), &o)
+		return resp.StatusCode, o
+	}
+	status, opened := open(authorization)
+	if status != 200 || !check("n", opened.Proof) || check("m", opened.Proof) || !strings.HasPrefix(opened.Link, address+"/open?code=") {
+		t.Errorf("%d %+v", status, opened)
+	}
+	old := r.access.id.prove("open", time.Now().Add(-2*proofAge))
+	for _, bad := range []string{"", "Tendril ", "Tendril 1.x", old, r.access.id.prove("else", time.Now()), strings.TrimPrefix(authorization, "Tendril "), authorization + "0"} {
+		if status, _ := open(bad); status != http.StatusUnauthorized {
+			t.Errorf("%q: %d", bad, status)
+		}
+	}
+}
