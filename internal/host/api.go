@@ -46,7 +46,7 @@ func OpenAPI() ([]byte, error) {
 func (h *Host) api(mux *http.ServeMux) huma.API {
 	config := huma.DefaultConfig("Tendril", "1")
 	config.DocsPath, config.OpenAPIPath, config.SchemasPath = "", "", "" // the description is in the repository
-	config.CreateHooks = nil                                               // no links to schemas in answers
+	config.CreateHooks = nil                                             // no links to schemas in answers
 	config.Info.Description = "The API of the app. See docs/host.md for signing in, events and errors."
 	api := humago.New(mux, config)
 	for _, v := range []any{State{}, itemEvent{}, appendEvent{}, resetEvent{}, DebugMessage{}, SetupProgress{}} { // of events

@@ -244,7 +244,9 @@ func (h *Host) exportSession(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, failure(err)
 	}
-	name := func(ending string) string { return fmt.Sprintf(`attachment; filename="tendril-%s.%s"`, info.ID, ending) }
+	name := func(ending string) string {
+		return fmt.Sprintf(`attachment; filename="tendril-%s.%s"`, info.ID, ending)
+	}
 	if in.Format == "markdown" {
 		return &download{"text/markdown; charset=utf-8", name("md"), []byte(session.Markdown(info, events))}, nil
 	}
