@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
 // displayCopy is the file with the system prompt, for people to read. Nothing
@@ -21,6 +22,8 @@ const displayCopy = "system-prompt.txt"
 type Workspace struct {
 	path string
 	root *os.Root
+
+	saving sync.Mutex // held from the look at a file's version until it is replaced
 }
 
 // Open opens the workspace at an absolute path, and creates the folder with
@@ -121,6 +124,10 @@ func reason(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		return path.Err
+	}
+	var link *os.LinkError
+	if errors.As(err, &link) {
+		return link.Err
 	}
 	return err
 }
