@@ -54,6 +54,7 @@ func (h *Host) api(mux *http.ServeMux) huma.API {
 	}
 	h.stateAPI(api)
 	h.sessionAPI(api)
+	h.filesAPI(api)
 	h.servicesAPI(api)
 	return api
 }

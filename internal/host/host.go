@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tendril-agent/tendril/internal/session"
+	"github.com/tendril-agent/tendril/internal/workspace"
 )
 
 // Options are what a host needs.
@@ -33,6 +34,10 @@ type Options struct {
 	Sessions *session.Store
 	// Folder is where the capabilities of new sessions work.
 	Folder func() (string, error)
+	// Files lends the workspace, as the settings are now.
+	Files func(use func(*workspace.Workspace) error) error
+	// Reveal opens a folder in the system's file manager.
+	Reveal func(folder string) error
 	// Show brings the window of the app forward, or opens one at a link. It says
 	// whether there is one.
 	Show func(link string) bool
