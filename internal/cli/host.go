@@ -104,9 +104,9 @@ func (c *command) startHost(ctx context.Context, dirs config.Dirs, o hostOptions
 	}
 	h, err = host.New(host.Options{
 		Home: dirs.Tendril, Version: version, Host: o.host, Port: o.port, Password: password.Value,
-		Log:      func(text string) { fmt.Fprintf(c.Err, "! %s\n", terminal.Line(text)) },
-		Command:  func() *exec.Cmd { return c.agentCommand(o) },
-		Files: c.lendWorkspace(o.workspace), Reveal: revealFolder,
+		Log:     func(text string) { fmt.Fprintf(c.Err, "! %s\n", terminal.Line(text)) },
+		Command: func() *exec.Cmd { return c.agentCommand(o) },
+		Files:   c.lendWorkspace(o.workspace), Reveal: revealFolder,
 		Sessions: sessions, Folder: func() (string, error) { return c.hostFolder(o.workspace) },
 	})
 	if err != nil {
