@@ -11,12 +11,16 @@ import (
 
 // networked is a call that registers a capability which wants hosts.
 func networked(id, name string, hosts ...string) testkit.Reply {
+	return networkedCode(id, name, "export default () => 1;", hosts...)
+}
+
+func networkedCode(id, name, code string, hosts ...string) testkit.Reply {
 	args, _ := json.Marshal(map[string]any{
 		"definition": map[string]any{
 			"name": name, "capability": "Fetches a page.", "triggers": []string{"test asks", "test asks again"}, "suppression": []string{},
 			"permissions": map[string]any{"net": hosts},
 		},
-		"code": "export default () => 1;",
+		"code": code,
 	})
 	return testkit.OpenAICalls(testkit.Call{ID: id, Name: "registerCapability", Args: string(args)})
 }

@@ -252,3 +252,37 @@ func TestHost_SecondStart(t *testing.T) {
 	}
 	c.done()
 }
+
+// TestHost_CapabilitiesCannotReachIt, whatever network they were granted.
+func TestHost_CapabilitiesCannotReachIt(t *testing.T) {
+	t.Parallel()
+	var c *hostClient
+	p := testkit.NewProviderFunc(t, func(r testkit.Request) testkit.Reply {
+		switch strings.Count(string(r.Body), `"role":"tool"`) {
+		case 0:
+			return networkedCode("a", "curious", "export default async () => (await fetch('"+c.address+"/api/state')).status;", "*")
+		case 1:
+			return execute("curious")
+		}
+		return testkit.OpenAIText("over")
+	})
+	c = newSandboxed(t, p).host()
+	c.ready()
+	id := c.newSession()
+	c.prompt(id, "look around")
+	c.until("a question", func() bool { return len(c.sessions[id].Permissions) == 1 })
+	c.must("POST", "/api/sessions/"+id+"/permissions/"+c.sessions[id].Permissions[0].ID, map[string]string{"option": "always"}, nil)
+	c.turn(id)
+	c.mu.Lock()
+	var ran *host.Tool
+	for _, item := range c.items[id] {
+		if item.Tool != nil && item.Tool.Tool == "execute" {
+			ran = item.Tool
+		}
+	}
+	c.mu.Unlock()
+	if ran == nil || ran.Status != "failed" || !strings.Contains(ran.Output, "127.0.0.1") || strings.Contains(ran.Output, "401") {
+		t.Errorf("%+v", ran)
+	}
+	c.done()
+}
