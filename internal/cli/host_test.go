@@ -260,7 +260,7 @@ func TestHost_CapabilitiesCannotReachIt(t *testing.T) {
 	p := testkit.NewProviderFunc(t, func(r testkit.Request) testkit.Reply {
 		switch strings.Count(string(r.Body), `"role":"tool"`) {
 		case 0:
-			return networkedCode("a", "curious", "export default async () => (await fetch('"+c.address+"/api/state')).status;", "*")
+			return networkedCode("a", "curious", "export default async () => await (await fetch('"+c.address+"/api/state')).text();", "*")
 		case 1:
 			return execute("curious")
 		}
@@ -281,7 +281,7 @@ func TestHost_CapabilitiesCannotReachIt(t *testing.T) {
 		}
 	}
 	c.mu.Unlock()
-	if ran == nil || ran.Status != "failed" || !strings.Contains(ran.Output, "127.0.0.1") || strings.Contains(ran.Output, "401") {
+	if ran == nil || !strings.Contains(ran.Output, "127.0.0.1") || strings.Contains(ran.Output, "signed in") {
 		t.Errorf("%+v", ran)
 	}
 	c.done()
