@@ -63,7 +63,8 @@ func withinAny(path string, roots []string) bool {
 // read nor write, and those that it cannot write: version control, files with
 // credentials, and what configures Deno and npm; for writing the registry too.
 // Deno's flags take exact paths only, so these are names at the top of the
-// workspace, whether they exist or not, and each ".env…" that is there now.
+// workspace, whether they exist or not, and each ".env…" that is there now and
+// can be expressed: a name with a comma would deny other files.
 func Protected(workspace string) (read, write []string) {
 	names := append([]string{".git", ".env", ".env.local", ".npmrc"}, configurations...)
 	seen := make(map[string]bool, len(names))
@@ -72,7 +73,7 @@ func Protected(workspace string) (read, write []string) {
 	}
 	entries, _ := os.ReadDir(workspace) // what cannot be listed holds no more names
 	for _, entry := range entries {
-		if name := entry.Name(); strings.HasPrefix(strings.ToLower(name), ".env") && !seen[name] {
+		if name := entry.Name(); strings.HasPrefix(strings.ToLower(name), ".env") && !seen[name] && expressible(filepath.Join(workspace, name)) == nil {
 			names = append(names, name)
 		}
 	}
