@@ -235,7 +235,13 @@ func (r *run) denoFlags(proxied bool) []string {
 }
 
 func (r *run) watched(pid int, stop func(error)) (ended func()) {
-	finish := watch(pid, r.job.Limits, r.access.write, stop)
+	roots := slices.Clone(r.access.write)
+	for _, root := range []string{r.stage.root, r.stage.tmp()} { // Deno's own folder is there
+		if !withinAny(root, roots) {
+			roots = append(roots, root)
+		}
+	}
+	finish := watch(pid, r.job.Limits, roots, stop)
 	return func() { r.peaks = finish() }
 }
 
