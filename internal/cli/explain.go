@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tendril-agent/tendril/internal/agent"
@@ -24,7 +27,7 @@ func (c *command) explain(x *agent.Execution) {
 	row("limits", limitsText(*x.Limits))
 	row("layers", layersText(x.Result, *x.Grant))
 	row("flags", strings.Join(x.Flags, "\n"))
-	row("network", networkText(x.Network))
+	row("network", networkText(x.Network, x.NetworkUnlisted))
 	row("peaks", peaksText(x.Peaks)+", "+duration(x.Duration.Milliseconds()))
 }
 
@@ -69,22 +72,32 @@ func layersText(r sandbox.Result, g sandbox.Grant) string {
 	return text
 }
 
-func networkText(decisions []egress.Decision) string {
+// networkText tells of each decision, and of what was sent before a connection
+// was cut off.
+func networkText(decisions []egress.Decision, unlisted map[string]int) string {
 	if len(decisions) == 0 {
 		return "nothing was contacted"
 	}
 	var lines []string
 	for _, d := range decisions {
 		what := fmt.Sprintf("%s %s:%d", d.Method, d.Host, d.Port)
-		if !d.Allowed {
-			lines = append(lines, "refused "+what+": "+strings.TrimPrefix(d.Reason, "tendril: "))
+		reason := strings.TrimPrefix(d.Reason, "tendril: ")
+		if !d.Allowed && d.BytesUp+d.BytesDown == 0 {
+			lines = append(lines, "refused "+what+": "+reason)
 			continue
 		}
-		line := fmt.Sprintf("allowed %s at %s, %s sent, %s received", what, d.Address, size(d.BytesUp), size(d.BytesDown))
-		if d.Reason != "" {
-			line += "; " + strings.TrimPrefix(d.Reason, "tendril: ")
+		word := "allowed"
+		if !d.Allowed {
+			word = "cut off"
+		}
+		line := fmt.Sprintf("%s %s at %s, %s sent, %s received", word, what, d.Address, size(d.BytesUp), size(d.BytesDown))
+		if reason != "" {
+			line += "; " + reason
 		}
 		lines = append(lines, line)
+	}
+	for _, host := range slices.Sorted(maps.Keys(unlisted)) {
+		lines = append(lines, fmt.Sprintf("and %d more to %s", unlisted[host], cmp.Or(host, "other hosts")))
 	}
 	return strings.Join(lines, "\n")
 }

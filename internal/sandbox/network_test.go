@@ -178,11 +178,7 @@ func TestRunner_UnixSockets(t *testing.T) {
 	if layer := runner.Layer(t.Context()); !layer.On {
 		t.Skip("no operating system layer here: ", layer.Why)
 	}
-	ws, err := os.MkdirTemp("", "ws") // the path of a socket must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(ws) })
+	ws := t.TempDir()
 	listener, err := net.Listen("unix", filepath.Join(ws, "daemon.sock"))
 	if err != nil {
 		t.Fatal(err)

@@ -118,6 +118,7 @@ type run struct {
 	peaks  Peaks
 	flags  []string // kept when they are to be explained
 	net    []egress.Decision
+	more   map[string]int // requests that are not among net, by host
 }
 
 func (r *run) do(ctx context.Context, runner *Runner) (Result, error) {
@@ -203,7 +204,7 @@ func (r *run) inside(ctx context.Context, runner *Runner, out *output, stop func
 		return func() {
 			ended()
 			closeProxy()
-			r.net = proxy.Decisions()
+			r.net, r.more = proxy.Decisions(), proxy.Unlisted()
 		}
 	}
 	if r.cell == nil {
