@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/tendril-agent/tendril/internal/agent"
-	"github.com/tendril-agent/tendril/internal/egress"
 	"github.com/tendril-agent/tendril/internal/sandbox"
 	"github.com/tendril-agent/tendril/internal/terminal"
 )
@@ -27,7 +26,7 @@ func (c *command) explain(x *agent.Execution) {
 	row("limits", limitsText(*x.Limits))
 	row("layers", layersText(x.Result, *x.Grant))
 	row("flags", strings.Join(x.Flags, "\n"))
-	row("network", networkText(x.Network, x.NetworkUnlisted))
+	row("network", networkText(x.Result, *x.Grant))
 	row("peaks", peaksText(x.Peaks)+", "+duration(x.Duration.Milliseconds()))
 }
 
@@ -73,13 +72,16 @@ func layersText(r sandbox.Result, g sandbox.Grant) string {
 }
 
 // networkText tells of each decision, and of what was sent before a connection
-// was cut off.
-func networkText(decisions []egress.Decision, unlisted map[string]int) string {
-	if len(decisions) == 0 {
+// was cut off. Without the egress proxy nobody saw any.
+func networkText(r sandbox.Result, g sandbox.Grant) string {
+	switch {
+	case !r.OSLayer.On && len(g.Net) > 0:
+		return "not watched: whom the run contacted, among the hosts that it was granted, is not known without the egress proxy"
+	case len(r.Network) == 0:
 		return "nothing was contacted"
 	}
 	var lines []string
-	for _, d := range decisions {
+	for _, d := range r.Network {
 		what := fmt.Sprintf("%s %s:%d", d.Method, d.Host, d.Port)
 		reason := strings.TrimPrefix(d.Reason, "tendril: ")
 		if !d.Allowed && d.BytesUp+d.BytesDown == 0 {
@@ -96,8 +98,8 @@ func networkText(decisions []egress.Decision, unlisted map[string]int) string {
 		}
 		lines = append(lines, line)
 	}
-	for _, host := range slices.Sorted(maps.Keys(unlisted)) {
-		lines = append(lines, fmt.Sprintf("and %d more to %s", unlisted[host], cmp.Or(host, "other hosts")))
+	for _, host := range slices.Sorted(maps.Keys(r.NetworkUnlisted)) {
+		lines = append(lines, fmt.Sprintf("and %d more to %s", r.NetworkUnlisted[host], cmp.Or(host, "other hosts")))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -106,8 +108,12 @@ func peaksText(p sandbox.Peaks) string {
 	if p == (sandbox.Peaks{}) {
 		return "not measured: it was too short, or this system does not tell"
 	}
-	return fmt.Sprintf("%s of memory, %s written, %d new files, %d threads, %d ms of processor time",
-		size(p.RSSBytes), size(p.WrittenBytes), p.NewFiles, p.Threads, p.CPU.Milliseconds())
+	files := fmt.Sprintf("%d new files", p.NewFiles)
+	if p.NewFiles == 0 {
+		files = "new files not counted, since the disk lost fewer than the limit"
+	}
+	return fmt.Sprintf("%s of memory, %s written, %s, %d threads, %d ms of processor time",
+		size(p.RSSBytes), size(p.WrittenBytes), files, p.Threads, p.CPU.Milliseconds())
 }
 
 // size is a number of bytes as a person reads it.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tendril-agent/tendril/internal/agent"
 	"github.com/tendril-agent/tendril/internal/egress"
+	"github.com/tendril-agent/tendril/internal/sandbox"
 )
 
 // TestRenderer_TellsAWarningOnce: the gate's step shows it, so its result need not.
@@ -43,8 +44,16 @@ cut off CONNECT b.test:443 at 203.0.113.2:443, 4.0 KiB sent, 0 B received; the s
 refused GET c.test:80: c.test is not among the hosts
 and 3 more to other hosts
 and 7 more to a.test`
-	if got := networkText(decisions, map[string]int{"a.test": 7, "": 3}); got != want {
+	watched := sandbox.Result{Network: decisions, NetworkUnlisted: map[string]int{"a.test": 7, "": 3}, OSLayer: sandbox.OSLayer{On: true}}
+	granted := sandbox.Grant{Net: []string{"a.test"}}
+	if got := networkText(watched, granted); got != want {
 		t.Errorf("got\n%s", got)
+	}
+	if got := networkText(sandbox.Result{}, granted); !strings.HasPrefix(got, "not watched") {
+		t.Errorf("without the proxy: %s", got)
+	}
+	if got := networkText(sandbox.Result{}, sandbox.Grant{}); got != "nothing was contacted" {
+		t.Error(got)
 	}
 	if got := contacted(decisions); got != "; contacted a.test, b.test" {
 		t.Error(got)
