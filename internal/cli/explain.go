@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tendril-agent/tendril/internal/agent"
-	"github.com/tendril-agent/tendril/internal/egress"
 	"github.com/tendril-agent/tendril/internal/sandbox"
 	"github.com/tendril-agent/tendril/internal/terminal"
 )
@@ -24,7 +26,7 @@ func (c *command) explain(x *agent.Execution) {
 	row("limits", limitsText(*x.Limits))
 	row("layers", layersText(x.Result, *x.Grant))
 	row("flags", strings.Join(x.Flags, "\n"))
-	row("network", networkText(x.Network))
+	row("network", networkText(x.Result, *x.Grant))
 	row("peaks", peaksText(x.Peaks)+", "+duration(x.Duration.Milliseconds()))
 }
 
@@ -69,22 +71,35 @@ func layersText(r sandbox.Result, g sandbox.Grant) string {
 	return text
 }
 
-func networkText(decisions []egress.Decision) string {
-	if len(decisions) == 0 {
+// networkText tells of each decision, and of what was sent before a connection
+// was cut off. Without the egress proxy nobody saw any.
+func networkText(r sandbox.Result, g sandbox.Grant) string {
+	switch {
+	case !r.OSLayer.On && len(g.Net) > 0:
+		return "not watched: whom the run contacted, among the hosts that it was granted, is not known without the egress proxy"
+	case len(r.Network) == 0:
 		return "nothing was contacted"
 	}
 	var lines []string
-	for _, d := range decisions {
+	for _, d := range r.Network {
 		what := fmt.Sprintf("%s %s:%d", d.Method, d.Host, d.Port)
-		if !d.Allowed {
-			lines = append(lines, "refused "+what+": "+strings.TrimPrefix(d.Reason, "tendril: "))
+		reason := strings.TrimPrefix(d.Reason, "tendril: ")
+		if !d.Allowed && d.BytesUp+d.BytesDown == 0 {
+			lines = append(lines, "refused "+what+": "+reason)
 			continue
 		}
-		line := fmt.Sprintf("allowed %s at %s, %s sent, %s received", what, d.Address, size(d.BytesUp), size(d.BytesDown))
-		if d.Reason != "" {
-			line += "; " + strings.TrimPrefix(d.Reason, "tendril: ")
+		word := "allowed"
+		if !d.Allowed {
+			word = "cut off"
+		}
+		line := fmt.Sprintf("%s %s at %s, %s sent, %s received", word, what, d.Address, size(d.BytesUp), size(d.BytesDown))
+		if reason != "" {
+			line += "; " + reason
 		}
 		lines = append(lines, line)
+	}
+	for _, host := range slices.Sorted(maps.Keys(r.NetworkUnlisted)) {
+		lines = append(lines, fmt.Sprintf("and %d more to %s", r.NetworkUnlisted[host], cmp.Or(host, "other hosts")))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -93,8 +108,12 @@ func peaksText(p sandbox.Peaks) string {
 	if p == (sandbox.Peaks{}) {
 		return "not measured: it was too short, or this system does not tell"
 	}
-	return fmt.Sprintf("%s of memory, %s written, %d new files, %d threads, %d ms of processor time",
-		size(p.RSSBytes), size(p.WrittenBytes), p.NewFiles, p.Threads, p.CPU.Milliseconds())
+	files := fmt.Sprintf("%d new files", p.NewFiles)
+	if p.NewFiles == 0 {
+		files = "new files not counted, since the disk lost fewer than the limit"
+	}
+	return fmt.Sprintf("%s of memory, %s written, %s, %d threads, %d ms of processor time",
+		size(p.RSSBytes), size(p.WrittenBytes), files, p.Threads, p.CPU.Milliseconds())
 }
 
 // size is a number of bytes as a person reads it.

@@ -191,7 +191,7 @@ func (r *renderer) told(warning string) bool { return slices.Contains(r.steps, w
 func contacted(decisions []egress.Decision) string {
 	var hosts []string
 	for _, d := range decisions {
-		if d.Allowed && !slices.Contains(hosts, d.Host) {
+		if (d.Allowed || d.BytesUp > 0) && !slices.Contains(hosts, d.Host) {
 			hosts = append(hosts, d.Host)
 		}
 	}

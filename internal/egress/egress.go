@@ -175,10 +175,12 @@ func (p *Proxy) serve(ctx context.Context, conn net.Conn) {
 // Bytes returns how many bytes went to servers and came from them so far.
 func (p *Proxy) Bytes() (up, down int64) { return p.total.up.Load(), p.total.down.Load() }
 
-// Decisions returns the first 1,000 decisions in the order in which they were
-// asked for. One whose exchange goes on has no Duration yet.
+// Decisions returns the first 1,000 decisions, and after them the first one about
+// each host and port that was new, while fewer than 1,000 of these are known, in
+// the order in which they were asked for. One whose exchange goes on has no
+// Duration yet.
 func (p *Proxy) Decisions() []Decision { return p.log.all() }
 
-// Unlisted returns how many decisions by host came after the first 1,000. Hosts
-// after the first 1,000 of these are counted under the empty name.
+// Unlisted returns how many decisions by host are not among [Proxy.Decisions].
+// Hosts after the first 1,000 of these are counted under the empty name.
 func (p *Proxy) Unlisted() map[string]int { return p.log.unlisted() }

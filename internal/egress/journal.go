@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// maxDecisions bounds the decisions that are kept, and the hosts of those that
-// are only counted.
+// maxDecisions bounds the decisions that are kept whatever they are about, the
+// places whose first decision is kept also after these, so that no flood hides
+// whom it was followed by, and the hosts of those that are only counted.
 const maxDecisions = 1000
 
 // Decision is what became of one request or tunnel.
@@ -31,7 +32,14 @@ type journal struct {
 
 	mu      sync.Mutex
 	entries []*entry
+	seen    map[place]bool // of entries
 	rest    map[string]int
+}
+
+// place is what a request was for.
+type place struct {
+	host string
+	port uint16
 }
 
 // entry is one decision while it is being made.
@@ -45,7 +53,11 @@ func (j *journal) begin(host string, port uint16, method string) *entry {
 	e := &entry{journal: j, decision: Decision{Time: j.now(), Host: host, Port: port, Method: method}}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.entries) < maxDecisions {
+	if at := (place{host, port}); len(j.entries) < maxDecisions || !j.seen[at] && len(j.seen) < maxDecisions {
+		if j.seen == nil {
+			j.seen = map[place]bool{}
+		}
+		j.seen[at] = true
 		j.entries = append(j.entries, e)
 		return e
 	}

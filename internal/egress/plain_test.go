@@ -593,4 +593,24 @@ func TestDecisionsAreBounded(t *testing.T) {
 	if rest := w.proxy.Unlisted(); rest["h0.test"] != 5 || rest["h1.test"] != 5 {
 		t.Error(rest)
 	}
+	get := func(host string) {
+		fmt.Fprintf(conn, "GET http://%s/ HTTP/1.1\r\nHost: %[1]s\r\n\r\n", host)
+		response, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+	}
+	for range 2 {
+		get("late.test")
+	}
+	if d := w.last(); d.Host != "late.test" || w.proxy.Unlisted()["late.test"] != 1 {
+		t.Errorf("a flood hides who comes after it: %+v", d)
+	}
+	for i := range maxDecisions + 10 {
+		get(fmt.Sprintf("n%d.test", i))
+	}
+	if n := len(w.proxy.Decisions()); n >= 2*maxDecisions {
+		t.Error(n)
+	}
 }

@@ -97,3 +97,18 @@ func TestRunner_LinksInAFolderThatIsOnlyWritten(t *testing.T) {
 		t.Error(string(text), err)
 	}
 }
+
+// TestRunner_CommaInName: a file that one run makes cannot take other files away
+// from the next.
+func TestRunner_CommaInName(t *testing.T) {
+	ws := t.TempDir()
+	for name, text := range map[string]string{"data": "data", ".env,data": "secret"} {
+		if err := os.WriteFile(filepath.Join(ws, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := mustRun(t, newRunner(t), Job{Name: "comma", Source: []byte(`export default () => Deno.readTextFileSync("data")`), Workspace: ws})
+	if got.Text != "data" {
+		t.Error(got.Text)
+	}
+}

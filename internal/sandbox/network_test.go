@@ -171,6 +171,44 @@ func trustTestAuthority() (remove func(), err error) {
 	return func() { os.RemoveAll(dir) }, os.Setenv("SSL_CERT_FILE", file)
 }
 
+// TestRunner_UnixSockets: whoever listens in the workspace is no public host, and
+// out of reach of a run that may reach any host.
+func TestRunner_UnixSockets(t *testing.T) {
+	runner := newRunner(t)
+	if layer := runner.Layer(t.Context()); !layer.On {
+		t.Skip("no operating system layer here: ", layer.Why)
+	}
+	ws := t.TempDir()
+	listener, err := net.Listen("unix", filepath.Join(ws, "daemon.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	met := make(chan bool)
+	go func() {
+		conn, err := listener.Accept()
+		if err == nil {
+			conn.Close()
+		}
+		met <- err == nil
+	}()
+	got := mustRun(t, runner, Job{Name: "sockets", Workspace: ws, Grant: Grant{Net: []string{AnyHost}}, Source: []byte(`
+		import net from "node:net";
+		const path = __workspace + "/daemon.sock";
+		const client = () => Deno.createHttpClient({ proxy: { transport: "unix", path } } as never);
+		const ways = {
+			deno: () => Deno.connect({ transport: "unix", path }),
+			node: () => new Promise((resolve, reject) => net.connect(path, () => resolve(1)).on("error", reject)),
+			fetch: () => fetch("http://allowed.test/", { client: client() } as never),
+			listen: async () => Deno.listen({ transport: "unix", path: __workspace + "/mine.sock" }),
+		};
+		for (const [name, way] of Object.entries(ways)) await way().then(() => console.log(name, "works"), () => console.log(name, "fails"));
+		Deno.exit(0);`)})
+	listener.Close()
+	if <-met || got.Text != "deno fails\nnode fails\nfetch fails\nlisten fails" {
+		t.Error(got.Text)
+	}
+}
+
 // TestRunner_Network runs what a first capability with a network does, and reads
 // what is told of it.
 func TestRunner_Network(t *testing.T) {

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -26,6 +27,19 @@ func TestCleanText(t *testing.T) {
 		if got := cleanText([]byte(raw)); got != want {
 			t.Errorf("%q: got %q, want %q", raw, got, want)
 		}
+	}
+}
+
+func TestEscapeUnwanted(t *testing.T) {
+	value := "\u009b31m\u202ex\u0085 h€llo 😀\n"
+	raw, err := json.Marshal(map[string]string{value: value})
+	if err != nil {
+		t.Fatal(err)
+	}
+	escaped := escapeUnwanted(string(raw))
+	var back map[string]string
+	if err := json.Unmarshal(escaped, &back); err != nil || back[value] != value || bytes.ContainsFunc(escaped, unwanted) {
+		t.Errorf("%q: %v", escaped, err)
 	}
 }
 

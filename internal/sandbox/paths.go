@@ -61,9 +61,11 @@ func withinAny(path string, roots []string) bool {
 
 // Protected returns the places in a workspace that a capability can neither
 // read nor write, and those that it cannot write: version control, files with
-// credentials, and what configures Deno and npm; for writing the registry too.
+// credentials, and what configures Deno and npm; for writing the registry too, and
+// what other programs obey.
 // Deno's flags take exact paths only, so these are names at the top of the
-// workspace, whether they exist or not, and each ".env…" that is there now.
+// workspace, whether they exist or not, and each ".env…" that is there now and
+// can be expressed: a name with a comma would deny other files.
 func Protected(workspace string) (read, write []string) {
 	names := append([]string{".git", ".env", ".env.local", ".npmrc"}, configurations...)
 	seen := make(map[string]bool, len(names))
@@ -72,7 +74,7 @@ func Protected(workspace string) (read, write []string) {
 	}
 	entries, _ := os.ReadDir(workspace) // what cannot be listed holds no more names
 	for _, entry := range entries {
-		if name := entry.Name(); strings.HasPrefix(strings.ToLower(name), ".env") && !seen[name] {
+		if name := entry.Name(); strings.HasPrefix(strings.ToLower(name), ".env") && !seen[name] && expressible(filepath.Join(workspace, name)) == nil {
 			names = append(names, name)
 		}
 	}
@@ -80,8 +82,15 @@ func Protected(workspace string) (read, write []string) {
 		read = append(read, filepath.Join(workspace, name))
 	}
 	write = append(write, read...)
-	return read, append(write, filepath.Join(workspace, "tools"))
+	for _, name := range append([]string{"tools"}, obeyed...) {
+		write = append(write, filepath.Join(workspace, name))
+	}
+	return read, write
 }
+
+// obeyed is what programs of the person do what it says: git, direnv, editors
+// and other agents.
+var obeyed = []string{".gitattributes", ".gitmodules", ".envrc", ".mcp.json", ".claude", ".cursor", ".husky", ".idea", ".vscode"}
 
 // configurations are the files that configure Deno and npm.
 var configurations = []string{

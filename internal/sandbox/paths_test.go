@@ -16,7 +16,7 @@ func TestProtected(t *testing.T) {
 	read, write := Protected(ws)
 	for name, want := range map[string][2]bool{
 		".git": {true, true}, ".env": {true, true}, ".env.staging": {true, true}, ".ENV": {true, true}, "deno.json": {true, true},
-		".npmrc": {true, true}, "package.json": {true, true}, "tools": {false, true}, "env": {false, false}, "data": {false, false},
+		".npmrc": {true, true}, "package.json": {true, true}, "tools": {false, true}, ".envrc": {false, true}, ".mcp.json": {false, true}, "env": {false, false}, "data": {false, false},
 	} {
 		path := filepath.Join(ws, name)
 		if got := [2]bool{slices.Contains(read, path), slices.Contains(write, path)}; got != want {

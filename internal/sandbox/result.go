@@ -30,6 +30,9 @@ type printed struct {
 	stdout  string
 	stderr  string // without failure
 	failure string // Deno's own account of it
+	threw   bool   // the bootstrap told of a failure
+
+	allStderr string // a run that went well had no failure: what looked like one was printed
 
 	heapFull bool // the engine said that its heap is full
 }
@@ -51,8 +54,11 @@ func (r *run) result(out *output, state *os.ProcessState, cause error) Result {
 		OSLayer:      r.layer,
 		Flags:        r.flags,
 		Network:      r.net,
+
+		NetworkUnlisted: r.more,
 	}
 	if result.Outcome == OK {
+		result.Stderr = p.allStderr
 		result.Value = p.value
 		result.Text = r.answer(p)
 		return result
@@ -69,9 +75,9 @@ func (r *run) read(out *output) printed {
 	stdout, frames := splitFrames(append(head, tail...), marker)
 	p := printed{started: find(frames, frameStarted) != nil, stdout: r.clean(stdout)}
 	if value := find(frames, frameValue); value != nil && json.Valid(value.payload) {
-		p.value = []byte(r.stage.hide(string(value.payload)))
+		p.value = escapeUnwanted(r.stage.hide(string(value.payload)))
 	}
-	p.stderr, p.failure = r.readStderr(out, marker)
+	r.readStderr(&p, out, marker)
 	p.stderr, p.heapFull = cutCrash(p.stderr)
 	return p
 }
@@ -79,7 +85,7 @@ func (r *run) read(out *output) printed {
 // readStderr splits off the account of the failure. It follows the error frame;
 // an error outside of the import (in a timer, say) has none, but is the last
 // thing that Deno writes.
-func (r *run) readStderr(out *output, marker []byte) (stderr, failure string) {
+func (r *run) readStderr(p *printed, out *output, marker []byte) {
 	head, tail := out.err.parts()
 	note := ""
 	if out.err.dropped > 0 {
@@ -94,12 +100,13 @@ func (r *run) readStderr(out *output, marker []byte) (stderr, failure string) {
 		at = len(before) + len(note) + f.at
 	}
 	text := string(before) + note + string(after)
+	p.threw, p.allStderr = at >= 0, r.clean([]byte(text))
 	if at < 0 {
 		if at = uncaughtAt(text); at < 0 {
-			return r.clean([]byte(text)), ""
+			at = len(text)
 		}
 	}
-	return r.clean([]byte(text[:at])), r.clean([]byte(text[at:]))
+	p.stderr, p.failure = r.clean([]byte(text[:at])), r.clean([]byte(text[at:]))
 }
 
 // uncaughtAt finds the beginning of the last error that Deno itself reports.
@@ -157,7 +164,7 @@ func outcome(p printed, code int, signaled bool, cause error, exceeded bool) Out
 		return OutOfMemory
 	case signaled, !p.started:
 		return Crashed
-	case code != 0:
+	case code != 0, p.threw:
 		return Failed
 	}
 	return OK
@@ -189,6 +196,9 @@ func (r *run) explain(result Result, p printed, cause error) string {
 	}
 	if text := authorError(p.failure); text != "" {
 		return text
+	}
+	if result.ExitCode == 0 {
+		return "the capability threw an error, and kept Deno from telling which: it handles uncaught errors itself"
 	}
 	return fmt.Sprintf("the capability ended with exit code %d", result.ExitCode)
 }

@@ -118,6 +118,7 @@ type run struct {
 	peaks  Peaks
 	flags  []string // kept when they are to be explained
 	net    []egress.Decision
+	more   map[string]int // requests that are not among net, by host
 }
 
 func (r *run) do(ctx context.Context, runner *Runner) (Result, error) {
@@ -203,7 +204,7 @@ func (r *run) inside(ctx context.Context, runner *Runner, out *output, stop func
 		return func() {
 			ended()
 			closeProxy()
-			r.net = proxy.Decisions()
+			r.net, r.more = proxy.Decisions(), proxy.Unlisted()
 		}
 	}
 	if r.cell == nil {
@@ -235,7 +236,13 @@ func (r *run) denoFlags(proxied bool) []string {
 }
 
 func (r *run) watched(pid int, stop func(error)) (ended func()) {
-	finish := watch(pid, r.job.Limits, r.access.write, stop)
+	roots := slices.Clone(r.access.write)
+	for _, root := range []string{r.stage.root, r.stage.tmp()} { // Deno's own folder is there
+		if !withinAny(root, roots) {
+			roots = append(roots, root)
+		}
+	}
+	finish := watch(pid, r.job.Limits, roots, stop)
 	return func() { r.peaks = finish() }
 }
 

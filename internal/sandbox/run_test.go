@@ -49,7 +49,7 @@ func TestRunner_Answer(t *testing.T) {
 		{"no default", `console.log(args.n, __workspace.length > 0)`, "1 true", ""},
 		{"thenable", `export default () => ({ then(f) { f(7) } })`, "7", "7"},
 		{"lone surrogate", `export default () => "a\ud800b"`, "a\uFFFDb", `"a\ud800b"`},
-		{"control characters", `export default () => "a\u0000\u001b[31mb\u202ec"`, "abc", `"a\u0000\u001b[31mb` + "\u202e" + `c"`},
+		{"control characters", `export default () => "a\u0000\u001b[31mb\u202ec"`, "abc", `"a\u0000\u001b[31mb\u202ec"`},
 		{"last line is a comment", "console.log('x') // y", "x", ""},
 		{"shebang", "#!/usr/bin/env deno\nconsole.log('x')", "x", ""},
 		{"timer goes on", `setInterval(() => {}, 1e6); export default () => "done"`, "done", `"done"`},
@@ -89,6 +89,8 @@ func TestRunner_Failure(t *testing.T) {
 		{"local import", "import \"./other.ts\"", Failed, 1, `"\./other\.ts"`},
 		{"exit code", `console.error("reason"); Deno.exit(3)`, Failed, 3, `(?s)exit code 3.*reason`},
 		{"colours", `throw new Error("\u001b[31mred\u001b[0m")`, Failed, 1, `Error: red`},
+		{"kept to itself", `import process from "node:process"; process.on("uncaughtException", () => {});
+			export default () => { throw new Error("x") }`, Failed, 0, `^the capability threw an error, and kept Deno from telling which`},
 		{"crash", `import process from "node:process"; process.abort()`, Crashed, 139, `crashed`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -103,6 +105,19 @@ func TestRunner_Failure(t *testing.T) {
 				t.Errorf("the text shows our insides: %q", got.Text)
 			}
 		})
+	}
+}
+
+// TestRunner_StderrIsKept: a run cannot hide what it printed behind what looks
+// like the last words of Deno or of its engine.
+func TestRunner_StderrIsKept(t *testing.T) {
+	runner := newRunner(t)
+	for _, words := range []string{"error: Uncaught (in promise) Error: x", "error: " + neverResolved, "<--- Last few GCs --->\n\n# Fatal x", "#\n# Fatal x"} {
+		source := fmt.Sprintf("console.error(%q); console.error('evidence'); export default () => 1", words)
+		got := mustRun(t, runner, Job{Name: "words", Source: []byte(source), Workspace: t.TempDir()})
+		if got.Outcome != OK || got.Stderr != words+"\nevidence\n" {
+			t.Errorf("%q: %s %q", words, got.Outcome, got.Stderr)
+		}
 	}
 }
 

@@ -85,6 +85,7 @@ type Result struct {
 	// is never blank.
 	Text string `json:"text"`
 	// Value is what the default export returned, nil when it returned nothing.
+	// What a text must not hold is escaped in it.
 	Value  json.RawMessage `json:"value,omitempty"`
 	Stdout string          `json:"stdout,omitempty"`
 	Stderr string          `json:"stderr,omitempty"`
@@ -98,6 +99,8 @@ type Result struct {
 	OSLayer      OSLayer       `json:"os_layer"`
 	// Network is what the egress proxy decided.
 	Network []egress.Decision `json:"network,omitempty"`
+	// NetworkUnlisted counts, by host, the requests that are not among Network.
+	NetworkUnlisted map[string]int `json:"network_unlisted,omitempty"`
 	// Flags are those that Deno was started with, if the job asked for them.
 	Flags []string `json:"flags,omitempty"`
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -33,6 +34,20 @@ func cleanText(raw []byte) string {
 		}
 		return r
 	}, text)
+}
+
+// escapeUnwanted writes what JSON allows in a string and [cleanText] would drop as
+// escapes: nothing is lost, and nothing acts on a terminal.
+func escapeUnwanted(json string) []byte {
+	var out []byte
+	for _, r := range json {
+		if unwanted(r) {
+			out = fmt.Appendf(out, "\\u%04x", r)
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
 }
 
 func startsEscape(r rune) bool { return r == 0x1b || r >= 0x90 && r <= 0x9f }

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 )
@@ -72,7 +71,7 @@ type watcher struct {
 // watching and tells the peaks.
 func watch(pid int, limits Limits, roots []string, stop func(error)) (ended func() Peaks) {
 	w := &watcher{pid: pid, limits: limits, roots: roots, stop: stop, quit: make(chan struct{}), done: make(chan struct{})}
-	w.files.begin(roots)
+	w.files.begin(pid, roots)
 	go w.loop()
 	return func() Peaks {
 		close(w.quit)
@@ -95,7 +94,8 @@ func (w *watcher) loop() {
 		if !ok {
 			continue // it is gone, or this system does not tell
 		}
-		now.NewFiles = w.files.count(w.limits.Files)
+		made := w.files.count(w.limits)
+		now.NewFiles, now.WrittenBytes = made.files, max(now.WrittenBytes, made.bytes)
 		w.peaks.raise(now)
 		if err := w.limits.check(now); err != nil {
 			w.stop(err)
@@ -104,64 +104,75 @@ func (w *watcher) loop() {
 	}
 }
 
-// fileCounter knows how many files were made below some folders. The number of
-// free inodes is cheap to ask for, but everybody on the disk changes it: only
-// when it fell by the limit, or where there is none, files are counted.
+// space is a number of files and of bytes that they take, on a file system or by
+// a run.
+type space struct{ files, bytes int64 }
+
+// fileCounter knows what was made below some folders. What is free of a file
+// system is cheap to ask for, but everybody on it changes that: only when it fell
+// by a limit, or is not told, files are counted one by one. How much a process
+// wrote is known for disks (see measure), not for file systems in memory.
+//
+// Nothing that the run can change is believed: the times of a file are those
+// that the kernel keeps, one without a name is found by its descriptor, and a
+// folder that cannot be listed stands for all that is missing.
 type fileCounter struct {
+	pid     int
 	roots   []string
 	since   time.Time
-	free    []int64 // at the start; negative where the file system does not tell
-	counted int64
+	free    []space // at the start; a negative number of files where it is not told
+	counted space
 	next    time.Time
 }
 
-func (c *fileCounter) begin(roots []string) {
-	c.roots, c.since = roots, time.Now().Add(-time.Second) // clocks of file systems are coarse
+func (c *fileCounter) begin(pid int, roots []string) {
+	c.pid, c.roots, c.since = pid, roots, time.Now().Add(-time.Second) // clocks of file systems are coarse
 	for _, root := range roots {
-		c.free = append(c.free, freeFiles(root))
+		c.free = append(c.free, freeSpace(root))
 	}
 }
 
-func (c *fileCounter) count(limit int) int64 {
-	if time.Now().Before(c.next) || !c.suspicious(limit) {
+func (c *fileCounter) count(l Limits) space {
+	if time.Now().Before(c.next) || !c.suspicious(l) {
 		return c.counted
 	}
 	begin := time.Now()
-	c.counted = 0
-	for _, root := range c.roots {
-		c.counted += newFiles(root, c.since, int64(limit)+1)
+	c.counted = unnamed(c.pid, c.since)
+	for i, root := range c.roots {
+		c.walk(root, c.free[i], l)
 	}
 	c.next = time.Now().Add(max(countEvery, 10*time.Since(begin)))
 	return c.counted
 }
 
-func (c *fileCounter) suspicious(limit int) bool {
+func (c *fileCounter) suspicious(l Limits) bool {
 	for i, root := range c.roots {
-		free := freeFiles(root)
-		if c.free[i] < 0 || free < 0 || c.free[i]-free > int64(limit) {
+		was, free := c.free[i], freeSpace(root)
+		if was.files < 0 || free.files < 0 || was.files-free.files > int64(l.Files) || was.bytes-free.bytes > int64(l.WrittenMB)<<20 {
 			return true
 		}
 	}
 	return false
 }
 
-// newFiles counts, up to a bound, what was made or changed below root since then.
-func newFiles(root string, since time.Time, most int64) int64 {
-	var n int64
-	_ = filepath.WalkDir(root, func(_ string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // gone, or closed: it counts for nothing
+// walk counts what was made below root, up to the limits. free is what the file
+// system had at the start.
+func (c *fileCounter) walk(root string, free space, l Limits) {
+	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		bytes, isNew := made(path, c.since)
+		switch {
+		case !isNew:
+		case err != nil && entry != nil:
+			now := freeSpace(root)
+			c.counted.files += max(0, free.files-now.files)
+			c.counted.bytes += max(0, free.bytes-now.bytes)
+		default:
+			c.counted.files++
+			c.counted.bytes += bytes
 		}
-		if info, err := entry.Info(); err == nil && changed(info).After(since) {
-			n++
-		}
-		if n > most {
+		if c.counted.files > int64(l.Files) || c.counted.bytes > int64(l.WrittenMB)<<20 {
 			return filepath.SkipAll
 		}
 		return nil
 	})
-	return n
 }
-
-// changed is when a file was last modified.
-func changed(info os.FileInfo) time.Time { return info.ModTime() }

@@ -85,13 +85,52 @@ func children(pid int) []int {
 	return pids
 }
 
-// freeFiles is how many more files a file system can hold, or -1.
-func freeFiles(path string) int64 {
+// freeSpace is what a file system can still hold. The number of files is -1 when
+// it has none.
+func freeSpace(path string) space {
 	var stat unix.Statfs_t
-	if unix.Statfs(path, &stat) != nil || stat.Files == 0 {
-		return -1
+	if unix.Statfs(path, &stat) != nil {
+		return space{files: -1}
 	}
-	return int64(stat.Ffree)
+	free := space{files: int64(stat.Ffree), bytes: int64(stat.Bfree) * stat.Bsize}
+	if stat.Files == 0 {
+		free.files = -1
+	}
+	return free
+}
+
+// made reports whether a file was made since then, and the bytes that it takes.
+func made(path string, since time.Time) (bytes int64, isNew bool) {
+	stat, ok := look(path, unix.AT_SYMLINK_NOFOLLOW)
+	return int64(stat.Blocks) * 512, ok && born(stat).After(since)
+}
+
+// unnamed is what a process holds open of new files that have no name any more.
+func unnamed(pid int, since time.Time) (held space) {
+	folder := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, _ := readDir(folder) // without it nothing is known
+	for _, entry := range entries {
+		if stat, ok := look(folder+"/"+entry.Name(), 0); ok && stat.Nlink == 0 && stat.Mode&unix.S_IFMT == unix.S_IFREG && born(stat).After(since) {
+			held.files++
+			held.bytes += int64(stat.Blocks) * 512
+		}
+	}
+	return held
+}
+
+func look(path string, flags int) (stat unix.Statx_t, ok bool) {
+	err := unix.Statx(unix.AT_FDCWD, path, flags, unix.STATX_BASIC_STATS|unix.STATX_BTIME, &stat)
+	return stat, err == nil
+}
+
+// born is when a file was made or, where that is not kept, last changed in any
+// way. A program can set neither.
+func born(stat unix.Statx_t) time.Time {
+	at := stat.Ctime
+	if stat.Mask&unix.STATX_BTIME != 0 {
+		at = stat.Btime
+	}
+	return time.Unix(at.Sec, int64(at.Nsec))
 }
 
 // limitProcess sets the limits that the kernel keeps on a process that started

@@ -2,8 +2,14 @@
 
 package sandbox
 
+import "time"
+
 func measure(int) (Peaks, bool) { return Peaks{}, false }
 
-func freeFiles(string) int64 { return 0 }
+func freeSpace(string) space { return space{} }
+
+func made(string, time.Time) (int64, bool) { return 0, false }
+
+func unnamed(int, time.Time) space { return space{} }
 
 func limitProcess(int, Limits) {}

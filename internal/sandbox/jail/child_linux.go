@@ -48,6 +48,7 @@ func become() error {
 		{"close what is open", func(*Spec) error { return unix.CloseRange(controlFD, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) }},
 		{"go to the working folder", func(s *Spec) error { return unix.Chdir(s.Dir) }},
 		{"give up capabilities", dropCapabilities},
+		{"die with the parent", dieWithParent},
 		{"say that all is ready", func(*Spec) error { return unix.Sendmsg(controlFD, []byte{saysReady}, nil, nil, 0) }},
 		{"filter system calls", filterCalls},
 	} {
@@ -138,6 +139,13 @@ func setLimits(spec *Spec) error {
 		}
 	}
 	return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+}
+
+// dieWithParent asks for the signal anew: the kernel forgets it when a process
+// becomes another user. A parent that is gone already does not hear that all is
+// ready.
+func dieWithParent(*Spec) error {
+	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 }
 
 // dropCapabilities gives up every capability for good, and root if we are that:

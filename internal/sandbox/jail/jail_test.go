@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
@@ -37,6 +38,11 @@ func TestMain(m *testing.M) {
 // inJail runs a probe of this binary in a jail.
 func inJail(t *testing.T, probe string, spec Spec, use func(*Process)) (string, *os.ProcessState) {
 	t.Helper()
+	return inJailAs(t, nil, probe, spec, use)
+}
+
+func inJailAs(t *testing.T, as *User, probe string, spec Spec, use func(*Process)) (string, *os.ProcessState) {
+	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -44,7 +50,7 @@ func inJail(t *testing.T, probe string, spec Spec, use func(*Process)) (string, 
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, "")
 	cmd.Stdout, cmd.Stderr = &out, &out
-	p, err := Command(cmd, "/proc/self/exe", nil)
+	p, err := Command(cmd, "/proc/self/exe", as)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +84,7 @@ func inJail(t *testing.T, probe string, spec Spec, use func(*Process)) (string, 
 
 var probes = map[string]func(){
 	"calls": probeCalls, "files": probeFiles, "sight": probeSight, "proxy": probeProxy, "limits": probeLimits,
+	"parent": probeParent,
 }
 
 func say(what string, err error) {
@@ -130,13 +137,27 @@ func probeCalls() {
 	call("open_by_handle_at", unix.SYS_OPEN_BY_HANDLE_AT)
 	call("process_vm_readv", unix.SYS_PROCESS_VM_READV, 1)
 	call("personality", unix.SYS_PERSONALITY, 0xffffffff)
+	socket("unix", unix.AF_UNIX, unix.SOCK_STREAM)
+	for what, kind := range map[string]int{"datagrams": unix.SOCK_DGRAM, "packets": unix.SOCK_SEQPACKET} {
+		_, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
+		say("a pair for "+what, err)
+	}
+	call("clone of a process", unix.SYS_CLONE, uintptr(unix.SIGCHLD))
+	_, err := unix.MemfdCreate("x", 0)
+	say("memfd", err)
+	say("fallocate", unix.Fallocate(0, 0, 0, 1))
+	call("outlive", unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, 0)
+	call("outlive, with a bit too many", unix.SYS_PRCTL, 1<<32|unix.PR_SET_PDEATHSIG, 0)
+	call("setxattrat", 463)
+	call("a call of a later kernel", 999)
+	otherProcessor(say)
 }
 
 // TestJail_SystemCalls: nothing of that works, for root and anybody.
 func TestJail_SystemCalls(t *testing.T) {
 	out, state := inJail(t, "calls", Spec{}, nil)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if !state.Success() || len(lines) != 23 || slices.ContainsFunc(lines, func(l string) bool { return !strings.Contains(l, ": no: ") }) {
+	if !state.Success() || len(lines) != 33+otherProcessors || slices.ContainsFunc(lines, func(l string) bool { return !strings.Contains(l, ": no: ") }) {
 		t.Errorf("%s\n%s", state, out)
 	}
 }
@@ -156,9 +177,11 @@ func probeFiles() {
 	say("remove tools", os.RemoveAll(filepath.Join(ws, "tools")))
 	say("rename tools", os.Rename(filepath.Join(ws, "tools"), filepath.Join(ws, "other")))
 	say("set-user-ID by open", create("a", unix.S_ISUID|0o755))
+	_, err := unix.Open(ws, unix.O_TMPFILE|unix.O_RDWR, unix.S_ISUID|0o755)
+	say("set-user-ID without a name", err)
 	say("set-user-ID by chmod", os.Chmod(filepath.Join(ws, "new"), os.ModeSetuid|0o755))
 	say("device", unix.Mknod(filepath.Join(ws, "dev"), unix.S_IFCHR|0o666, 0x103))
-	_, err := os.ReadFile(filepath.Join(ws, ".env"))
+	_, err = os.ReadFile(filepath.Join(ws, ".env"))
 	say("closed file", err)
 	_, err = os.ReadDir(filepath.Join(ws, ".git"))
 	say("closed folder", err)
@@ -194,7 +217,7 @@ func TestJail_Files(t *testing.T) {
 			t.Errorf("%s: %s", what, word)
 		}
 	}
-	if strings.Count(out, "\n") != 15 || strings.Contains(out, "secret") {
+	if strings.Count(out, "\n") != 16 || strings.Contains(out, "secret") {
 		t.Error(out)
 	}
 	if entries, err := os.ReadDir(ws); err != nil || len(entries) != 6 {
@@ -308,6 +331,26 @@ func TestJail_Limits(t *testing.T) {
 	}, nil)
 	if strings.Count(out, "works") != 1 || !strings.Contains(out, "large file: no: write /var/tmp/b: file too large") {
 		t.Error(out)
+	}
+}
+
+func probeParent() {
+	var signal int32
+	err := unix.Prctl(unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&signal)), 0, 0, 0)
+	fmt.Println("signal", signal, err)
+}
+
+// TestJail_DiesWithItsParent: the kernel ends it when we are killed, also when it
+// became another user.
+func TestJail_DiesWithItsParent(t *testing.T) {
+	users := []*User{nil}
+	if os.Geteuid() == 0 {
+		users = append(users, &User{UID: 65534, GID: 65534})
+	}
+	for _, as := range users {
+		if out, _ := inJailAs(t, as, "parent", Spec{}, nil); out != "signal 9 <nil>\n" {
+			t.Errorf("as %v: %s", as, out)
+		}
 	}
 }
 
