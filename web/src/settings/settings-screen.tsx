@@ -1,0 +1,3 @@
+export function SettingsScreen(_: { section?: string }) {
+  return null
+}

@@ -1,0 +1,3 @@
+export function FirstStart() {
+  return null
+}
