@@ -40,23 +40,21 @@ const definition = {
 
 export const list = (id, query = 'count words in text files') => ({
   type: 'tool',
-  tool: { id, kind: 'list', title: 'List capabilities', status: 'done', input: { query }, output: '{"capabilities":[],"total":14,"shown":0}', detail: { total: 14, shown: 0 }, durationMs: 4 },
+  tool: { id, tool: 'listCapabilities', status: 'done', input: { query }, output: '{"capabilities":[],"total":14,"shown":0}', detail: { total: 14, shown: 0 }, durationMs: 4 },
 })
 
 export const register = (id, failing = false) => ({
   type: 'tool',
   tool: {
     id,
-    kind: 'register',
+    tool: 'registerCapability',
     name: 'count_words',
-    title: 'Build count_words',
     status: failing ? 'failed' : 'done',
     input: { definition, code },
     output: failing
       ? "the gate refused count_words at types:\n\ncount_words.ts:11:12: error TS2322: Type 'string' is not assignable to type 'number'.\n    counts[entry.name] = text\n    ~~~~~~~~~~~~~~~~~~\n\nmend this and register it again"
       : 'Kept as count_words 1.0.0 (active)',
     steps: steps(failing),
-    diff: failing ? undefined : { path: 'tools/count_words.ts', new: code },
     detail: failing ? undefined : { name: 'count_words', version: '1.0.0', status: 'active', grants: { net: [], read: ['the workspace'], write: [], secrets: [] }, warnings: [] },
     durationMs: failing ? 853 : 682,
   },
@@ -66,9 +64,8 @@ export const execute = (id, more = {}) => ({
   type: 'tool',
   tool: {
     id,
-    kind: 'execute',
+    tool: 'execute',
     name: 'count_words',
-    title: 'Run count_words',
     status: 'done',
     input: { name: 'count_words', args: { folder: 'notes', extensions: ['.txt', '.md'] } },
     output: '{\n  "counts": {\n    "ideas.md": 412,\n    "reise.txt": 1280,\n    "日記.txt": 87\n  },\n  "total": 1779\n}',
@@ -80,7 +77,7 @@ export const execute = (id, more = {}) => ({
 
 export const end = (stop = 'end_turn', more = {}) => ({
   type: 'turn',
-  turn: { number: 1, state: 'finished', stop, usage: { input: 8_100, output: 640, cacheRead: 12_000, cacheWrite: 900 }, costUSD: 0.0412, durationMs: 12_480, modelCalls: 4, ...more },
+  turn: { number: 1, stop, usage: { input: 8_100, output: 640, cacheRead: 12_000, cacheWrite: 900, costUSD: 0.0412 }, durationMs: 12_480, modelCalls: 4, ...more },
 })
 
 export const answer = `Your text files have **1,779 words** in total.
@@ -120,10 +117,9 @@ export async function read(path: string): Promise<string> {
 
 export const rich_ = rich
 
-export const permission = (session, id = 'p1') => ({
+export const permission = (id = 'p1') => ({
   id,
-  session,
-  toolCall: 't9',
+  callId: 't9',
   title: 'Allow fetch_url network access to example.com, api.example.org?',
   text: 'Allow fetch_url network access to example.com, api.example.org?\n\nWhat it is to do: Fetches a page and returns its text without markup.',
   capability: 'fetch_url',
@@ -139,13 +135,13 @@ const user = (text) => ({ type: 'user', text })
 const agent = (text) => ({ type: 'agent', text })
 
 export function sessions() {
-  const make = (id, title, minutes, items, more = {}) => ({ id, title, created: ago(minutes + 5), updated: ago(minutes), items, mode: 'policy', permissions: [], running: false, usage, ...more })
+  const make = (id, title, minutes, items, more = {}) => ({ id, title, client: 'app', folder: '/home/mara/tendril-workspace', turns: 1, created: ago(minutes + 5), updated: ago(minutes), items, mode: 'policy', permissions: [], running: false, usage, ...more })
   return [
     make('words', 'How many words are in my text files?', 3, [
       user('How many words are in my text files?'),
       { type: 'thought', text: 'The user wants a word count. I look for a capability that **counts words** first; if there is none I build one that works for any folder, not only for this request.' },
       list('t1'), register('t2', true), register('t3'), execute('t4'), agent(answer), end(),
-      user('And the encodings?'), execute('t5', { name: 'read_encodings', input: { name: 'read_encodings', args: { folder: '.' } }, output: 'utf-8, utf-8 with BOM, utf-16le', durationMs: 51 }), agent(rich), end('end_turn', { costUSD: undefined }),
+      user('And the encodings?'), execute('t5', { name: 'read_encodings', input: { name: 'read_encodings', args: { folder: '.' } }, output: 'utf-8, utf-8 with BOM, utf-16le', durationMs: 51 }), agent(rich), end('end_turn', { usage: { input: 900, output: 410, cacheRead: 20_700, cacheWrite: 0 } }),
     ]),
     make('failed', 'Steuerbescheid als PDF zusammenfassen', 44, [
       user('Fasse den Steuerbescheid zusammen: die Höhe der Nachzahlung, die Fristen und was ich tun muss.'),

@@ -14,7 +14,6 @@ export async function play(host, s, text) {
   const pause = (ms) => Promise.race([sleep(ms), stopped])
   const wait = (waiting) => {
     s.waiting = waiting
-    s.since = new Date().toISOString()
     host.session(s)
   }
   const add = (item) => {
@@ -29,6 +28,7 @@ export async function play(host, s, text) {
     }
   }
   s.running = true
+  s.since = new Date().toISOString()
   add({ type: 'user', text })
   wait('model')
   const started = Date.now()
@@ -70,9 +70,9 @@ async function list({ s, add, host, pause }) {
 }
 
 async function build({ s, add, host, pause, wait, stopped }) {
-  wait('sandbox')
+  wait('gate')
   const done = content.register(`m${++calls}`)
-  const tool = { ...done.tool, status: 'running', output: undefined, detail: undefined, diff: undefined, durationMs: undefined, started: new Date().toISOString(), steps: [] }
+  const tool = { ...done.tool, status: 'running', output: undefined, detail: undefined, durationMs: undefined, started: new Date().toISOString(), steps: [] }
   const index = add({ type: 'tool', tool })
   for (const step of done.tool.steps) {
     const before = s.items[index].tool.steps
@@ -98,7 +98,7 @@ async function permission({ s, add, host, wait, stopped, pause }) {
   const done = content.execute(`m${++calls}`, { name: 'fetch_url', input: { name: 'fetch_url', args: { url: 'https://example.com/' } }, output: 'Example Domain' })
   const index = add({ type: 'tool', tool: { ...done.tool, status: 'waiting', output: undefined, durationMs: undefined, started: new Date().toISOString() } })
   const decided = new Promise((done) => (s.decided = done))
-  s.permissions = [content.permission(s.id, `p${++calls}`)]
+  s.permissions = [content.permission(`p${++calls}`)]
   host.session(s)
   const option = await Promise.race([decided, pause(600_000)])
   if (stopped()) return

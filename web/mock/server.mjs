@@ -33,11 +33,12 @@ function newEpoch() {
   return Math.random().toString(36).slice(2, 10)
 }
 
-const wire = ({ items, created, updated, ...s }) => s
+const none = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
+const wire = ({ id, running, since, waiting, mode, permissions, usage }) => ({ id, running, since, waiting, mode, permissions, usage: usage ?? none })
 
 const snapshot = () => ({
-  version: '0.7.0', epoch, event, token: 'mock-token', agent: state.agent, workspace: { path: '/home/mara/tendril-workspace' },
-  model: { provider: 'anthropic', model: 'claude-sonnet-4-6', name: 'Claude Sonnet 4.6', reason: 'ANTHROPIC_API_KEY is set', contextWindow: 200_000 },
+  version: '0.7.0', epoch, event, token: 'mock-token', agent: state.agent, workspace: { path: '/home/mara/tendril-workspace', exists: true },
+  model: { provider: 'anthropic', model: 'claude-sonnet-4-6', name: 'anthropic/claude-sonnet-4-6', reason: 'ANTHROPIC_API_KEY is set', contextWindow: 200_000 },
   demo: state.demo, deno: state.deno, setupNeeded: state.setupNeeded,
   sessions: [...sessions.values()].filter((s) => s.items.length > 0).slice(0, 3).map(wire),
 })
@@ -70,7 +71,7 @@ const routes = [
   ['GET', /^\/api\/state$/, () => snapshot()],
   ['GET', /^\/api\/sessions$/, (_, __, url) => listSessions(url)],
   ['POST', /^\/api\/sessions$/, () => [201, { id: create('New session').id }]],
-  ['GET', /^\/api\/sessions\/([^/]+)$/, ([id]) => withSession(id, (s) => ({ id, title: s.title, epoch, event, items: s.items, state: wire(s) }))],
+  ['GET', /^\/api\/sessions\/([^/]+)$/, ([id]) => withSession(id, (s) => ({ ...info(s), epoch, event, items: s.items, state: wire(s) }))],
   ['PATCH', /^\/api\/sessions\/([^/]+)$/, ([id], body) => withSession(id, (s) => ((s.title = body.title), host.session(s), emit('sessions', {}), [204]))],
   ['DELETE', /^\/api\/sessions\/([^/]+)$/, ([id]) => withSession(id, () => (sessions.delete(id), emit('sessions', {}), [204]))],
   ['POST', /^\/api\/sessions\/([^/]+)\/fork$/, ([id]) => withSession(id, (s) => [201, { id: create(`${s.title} (fork)`, structuredClone(s.items)).id }])],
@@ -79,11 +80,11 @@ const routes = [
   ['POST', /^\/api\/sessions\/([^/]+)\/mode$/, ([id], body) => withSession(id, (s) => ((s.mode = body.mode), host.session(s), [204]))],
   ['POST', /^\/api\/sessions\/([^/]+)\/permissions\/([^/]+)$/, ([id, p], body) => withSession(id, (s) => decide(s, p, body.option))],
   ['GET', /^\/api\/sessions\/([^/]+)\/export$/, ([id]) => withSession(id, (s) => s.items)],
-  ['POST', /^\/api\/agent\/restart$/, () => (host.agent({ status: 'starting' }), setTimeout(() => host.agent({ status: 'ready' }), 700), [202, {}])],
-  ['GET', /^\/api\/setup$/, () => ({ needed: state.setupNeeded, workspace: { path: '/home/mara/tendril-workspace', exists: false }, deno: state.deno, providers: content.providers })],
+  ['POST', /^\/api\/agent\/restart$/, () => (host.agent({ status: 'starting' }), setTimeout(() => host.agent({ status: 'ready' }), 700), [204])],
+  ['GET', /^\/api\/setup$/, () => ({ needed: state.setupNeeded, fetching: false, workspace: { path: '/home/mara/tendril-workspace', exists: false }, deno: state.deno, providers: content.providers })],
   ['POST', /^\/api\/setup\/deno$/, () => (fetchDeno(), [202, {}])],
-  ['POST', /^\/api\/setup\/workspace$/, (_, body) => (body.path === '/' || body.path === '/etc' ? [422, { detail: `${body.path} is a system folder; choose another` }] : { path: body.path })],
-  ['GET', /^\/api\/settings$/, () => ({ path: '/home/mara/.tendril/config.json', settings: content.settings, known: [], warnings: [{ path: 'model.openai.baseURL', text: 'sends your key unencrypted over the network; use https' }] })],
+  ['POST', /^\/api\/setup\/workspace$/, (_, body) => ({ path: body.path, exists: false, error: ['/', '/etc'].includes(body.path) ? `${body.path} is a system folder; choose another` : undefined })],
+  ['GET', /^\/api\/settings$/, () => ({ path: '/home/mara/.tendril/config.json', settings: content.settings, known: [], problems: [], warnings: [{ path: 'model.openai.baseURL', text: 'sends your key unencrypted over the network; use https' }] })],
   ['PUT', /^\/api\/settings$/, (_, body) => saveSettings(body)],
   ['GET', /^\/api\/providers$/, () => ({ providers: content.providers })],
   ['GET', /^\/api\/models$/, (_, __, url) => ({ provider: url.searchParams.get('provider'), source: 'the provider', models: content.models[url.searchParams.get('provider')] ?? [], warning: content.models[url.searchParams.get('provider')] ? undefined : 'the provider could not be asked: there is no key' })],
@@ -99,6 +100,8 @@ function withSession(id, f) {
   const s = sessions.get(id)
   return s ? f(s) : [404, { detail: `there is no session ${id}` }]
 }
+
+const info = ({ id, title, created, updated }) => ({ id, title, created, updated, turns: 1, client: 'app', folder: '/home/mara/tendril-workspace' })
 
 function create(title, items = []) {
   const now = new Date().toISOString()
@@ -116,7 +119,7 @@ function listSessions(url) {
     const match = query && s.items.find((i) => i.text?.toLowerCase().includes(query))?.text
     if (query && !match && !s.title.toLowerCase().includes(query)) return []
     const at = match ? match.toLowerCase().indexOf(query) : 0
-    return [{ id: s.id, title: s.title, created: s.created, updated: s.updated, turns: 1, match: match ? `…${match.slice(Math.max(0, at - 20), at + 60)}…` : undefined }]
+    return [{ ...info(s), match: match ? `…${match.slice(Math.max(0, at - 20), at + 60)}…` : undefined }]
   })
   return { sessions: found }
 }
@@ -143,7 +146,7 @@ function decide(s, id, option) {
 async function saveSettings({ changes, interrupt }) {
   await sleep(500)
   const running = [...sessions.values()].filter((s) => s.running)
-  if (running.length > 0 && !interrupt) return [409, { code: 'running', detail: 'a turn runs', sessions: running.map((s) => ({ id: s.id, title: s.title })) }]
+  if (running.length > 0 && !interrupt) return [409, { code: 'running', detail: 'a turn runs', sessions: running.map((s) => s.id) }]
   const problems = changes.flatMap(({ path, value }) => {
     if (typeof value === 'number' && value <= 0) return [{ path, text: 'must be a positive number' }]
     if (path.endsWith('baseURL') && value && !String(value).startsWith('http')) return [{ path, text: 'is no URL; it looks like https://NAME.openai.azure.com/openai/v1' }]
@@ -170,13 +173,10 @@ async function saveSettings({ changes, interrupt }) {
 }
 
 async function fetchDeno() {
-  const total = 44_040_192
-  for (let done = 0; done < total; done += total / 20) {
-    emit('setup', { step: 'deno', state: 'running', text: 'fetching deno 2.9.6', done: Math.round(done), total })
-    await sleep(120)
-  }
+  emit('setup', { step: 'deno', state: 'running', text: 'fetching deno 2.9.6 with npm' })
+  await sleep(2500)
   state.deno = { path: '/home/mara/.tendril/bin/deno-2.9.6/deno', version: '2.9.6', origin: 'the managed folder' }
-  emit('setup', { step: 'deno', state: 'done', text: 'deno 2.9.6 is ready', done: total, total })
+  emit('setup', { step: 'deno', state: 'done', text: 'deno 2.9.6 is ready' })
 }
 
 function broadcastSnapshot() {

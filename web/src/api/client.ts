@@ -1,4 +1,4 @@
-import type { Problem } from './types'
+import type { Fault } from './types'
 
 /** A failed request: what the host said (RFC 9457), or why it could not be asked. */
 export class APIError extends Error {
@@ -14,8 +14,8 @@ export class APIError extends Error {
   }
 
   /** What is wrong with single settings. */
-  get problems(): Problem[] {
-    return Array.isArray(this.body.problems) ? (this.body.problems as Problem[]) : []
+  get problems(): Fault[] {
+    return Array.isArray(this.body.problems) ? (this.body.problems as Fault[]) : []
   }
 }
 

@@ -1,272 +1,57 @@
-// The shapes of the host's API. They are written after its description; once
-// schema.d.ts is generated from the host's OpenAPI, this file only names its parts.
+// The shapes of the host's API, as `npm run types` generates them from its OpenAPI, and the
+// events, which OpenAPI cannot describe. All other files take them from here.
 
-export type AgentStatus = 'stopped' | 'starting' | 'ready' | 'restarting' | 'failed'
+import type { components } from './schema'
 
-export interface Agent {
-  status: AgentStatus
-  since: string
-  error?: string
-  stderr?: string[]
-  restarts: number
-}
+type Schemas = components['schemas']
 
-export interface Model {
-  provider: string
-  model: string
-  name?: string
-  reason?: string
-  contextWindow?: number
-}
-
-export interface Deno {
-  path?: string
-  version?: string
-  origin?: string
-  error?: string
-}
-
-export interface Usage {
-  contextWindow?: number
-  contextTokens?: number
-  input: number
-  output: number
-  cacheRead: number
-  cacheWrite: number
-  costUSD?: number
-}
-
-export interface PermissionOption {
-  id: string
-  name: string
-  kind: 'allow_once' | 'allow_always' | 'reject_once'
-}
-
-export interface Permission {
-  id: string
-  session: string
-  toolCall?: string
-  title: string
-  text: string
-  capability: string
-  hosts: string[]
-  options: PermissionOption[]
-}
-
-export type Mode = 'policy' | 'ask'
-export type Waiting = 'model' | 'sandbox' | 'you'
-
-/** A session that is open in the agent. */
-export interface SessionState {
-  id: string
-  title: string
-  running: boolean
-  since?: string
-  waiting?: Waiting
-  mode: Mode
-  permissions: Permission[]
-  usage?: Usage
-}
-
-export interface State {
-  version: string
-  epoch: string
-  /** The id of the last event that this state contains. */
-  event: number
-  token: string
-  agent: Agent
-  workspace: { path: string; error?: string }
-  model?: Model
-  modelError?: string
-  demo: boolean
-  deno: Deno
-  setupNeeded: boolean
-  sessions: SessionState[]
-}
-
-export type StepState = 'running' | 'passed' | 'warned' | 'failed' | 'skipped'
-
-export interface Step {
-  step: string
-  state: StepState
-  note?: string
-  durationMs?: number
-}
-
-export interface Tool {
-  id: string
-  kind: 'list' | 'register' | 'execute' | 'other'
-  name?: string
-  title: string
-  status: 'pending' | 'running' | 'waiting' | 'done' | 'failed'
-  input?: unknown
-  output?: string
-  lines?: string[]
-  steps?: Step[]
-  diff?: { path: string; old?: string; new: string }
-  detail?: unknown
-  started?: string
-  durationMs?: number
-}
-
-export type Stop =
-  | 'end_turn'
-  | 'cancelled'
-  | 'interrupted'
-  | 'max_turns'
-  | 'max_tokens'
-  | 'timeout'
-  | 'budget'
-  | 'loop'
-  | 'refusal'
-  | 'error'
-
-export interface Turn {
-  number: number
-  state: 'running' | 'finished'
-  stop?: Stop
-  error?: { kind: string; message: string; hint?: string }
-  usage?: Usage
-  costUSD?: number
-  durationMs?: number
-  modelCalls?: number
-}
-
-export interface Item {
-  type: 'user' | 'agent' | 'thought' | 'tool' | 'notice' | 'turn'
-  text?: string
-  time?: string
-  tool?: Tool
-  turn?: Turn
-}
-
-export interface SessionSummary {
-  id: string
-  title: string
-  folder?: string
-  client?: string
-  created: string
-  updated: string
-  turns: number
-  costUSD?: number
-  /** Where the query was found in it. */
-  match?: string
-}
-
-export interface SessionList {
-  sessions: SessionSummary[]
-  next?: string
-}
-
-export interface Session {
-  id: string
-  title: string
-  epoch: string
-  event: number
-  items: Item[]
-  state: SessionState
-}
-
-/** Progress of the set-up. */
-export interface SetupProgress {
-  step: 'deno'
-  state: 'running' | 'done' | 'failed'
-  text: string
-  done?: number
-  total?: number
-}
-
-export interface Provider {
-  id: string
-  name: string
-  found: boolean
-  reason?: string
-  keyEnv?: string
-  /** Settings that it needs besides a model, such as region or baseURL. */
-  needs: string[]
-}
-
-export interface Setup {
-  needed: boolean
-  workspace: { path: string; exists: boolean; error?: string }
-  deno: Deno
-  model?: Model
-  modelError?: string
-  providers: Provider[]
-}
-
-export interface Settings {
-  path: string
-  settings: Record<string, unknown>
-  known: string[]
-  warnings: Problem[]
-}
-
-export interface Problem {
-  path?: string
-  text: string
-}
-
-export interface Change {
-  path: string
-  value: unknown
-}
-
-export interface Key {
-  name: string
-  provider?: string
-  places: ('environment' | 'keychain' | 'file')[]
-  shadowed?: boolean
-}
-
-export interface KeyTest {
-  ok: boolean
-  message: string
-  model?: string
-}
-
-export interface ModelChoice {
-  model: string
-  name?: string
-  context?: number
-  input?: number
-  output?: number
-  cacheRead?: number
-  tools?: boolean
-  chosen: boolean
-}
-
-export interface ModelList {
-  provider: string
-  source: string
-  models: ModelChoice[]
-  warning?: string
-}
-
-export interface Check {
-  name: string
-  state: 'ok' | 'warning' | 'failed'
-  text: string
-  hint?: string
-}
-
-export interface Doctor {
-  ok: boolean
-  checks: Check[]
-}
+export type Agent = Schemas['Agent']
+export type AgentStatus = Agent['status']
+export type Change = { path: string; value: unknown }
+export type Check = Schemas['Check']
+export type Deno = Schemas['Deno']
+export type Doctor = Schemas['Diagnosis']
+export type Fault = Schemas['Fault']
+export type Item = Schemas['Item']
+export type Key = Schemas['Key']
+export type KeyList = Schemas['KeyList']
+export type KeyTest = Schemas['KeyTest']
+export type KeptKey = Schemas['KeptKey']
+export type Mode = SessionState['mode']
+export type ModelChoice = Schemas['ModelInfo']
+export type ModelList = Schemas['ModelList']
+export type Permission = Schemas['Permission']
+export type PermissionOption = Schemas['Option']
+export type Place = Schemas['Place']
+export type Problem = Schemas['Problem']
+export type Provider = Schemas['Provider']
+export type ProviderList = Schemas['ProviderList']
+export type Session = Schemas['Conversation']
+export type SessionList = Schemas['SessionList']
+export type SessionState = Schemas['SessionState']
+export type SessionSummary = Schemas['SessionInfo']
+export type Settings = Schemas['Settings']
+export type Setup = Schemas['SetupState']
+export type SetupProgress = Schemas['SetupProgress']
+export type State = Schemas['State']
+export type Step = Schemas['Step']
+export type Stop = Turn['stop']
+export type Tool = Schemas['Tool']
+export type Turn = Schemas['Turn']
+export type Usage = Schemas['Usage']
 
 /** The data of each type of server-sent event. */
 export interface EventData {
   snapshot: State
   agent: Agent
   session: SessionState
-  sessions: Record<string, never>
-  item: { session: string; index: number; item: Item }
-  append: { session: string; index: number; text: string }
-  reset: { session: string }
-  settings: Record<string, never>
-  capabilities: Record<string, never>
-  files: Record<string, never>
+  sessions: object
+  item: Schemas['ItemEvent']
+  append: Schemas['AppendEvent']
+  reset: Schemas['ResetEvent']
+  settings: object
+  capabilities: object
+  files: object
   setup: SetupProgress
 }
 

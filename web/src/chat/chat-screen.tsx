@@ -35,7 +35,7 @@ export function ChatScreen({ session }: { session?: string }) {
 /** Keys that work wherever the focus is. */
 function useKeys(showList: () => void) {
   const [, go] = useLocation()
-  const question = useStore((s) => Object.values(s.sessions).find((x) => x.permissions.length > 0)?.id)
+  const question = useStore((s) => Object.values(s.sessions).find((x) => (x.permissions ?? []).length > 0)?.id)
   useEffect(() => {
     const down = (e: KeyboardEvent) => {
       const command = e.ctrlKey || e.metaKey

@@ -57,7 +57,7 @@ export function Composer({ draftKey, running, mode, onMode, onSend, onStop }: Pr
         dir="auto"
         value={text}
         aria-label="Message to Tendril"
-        placeholder={running ? 'Write the next message' : 'What is to be done?'}
+        placeholder={running ? 'Write the next message' : 'Message Tendril'}
         onChange={(e) => {
           setText(e.target.value)
           setProblem('')

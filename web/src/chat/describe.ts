@@ -4,22 +4,31 @@ import type { Step, Stop, Tool } from '../api/types'
 import { plural } from '../lib/format'
 import { visibleLine } from '../lib/visible'
 
-export type Phase = 'queued' | 'running' | 'waiting' | 'done' | 'failed' | 'stopped' | 'interrupted'
+export type Phase = 'queued' | 'running' | 'waiting' | 'done' | 'failed' | 'skipped' | 'stopped' | 'interrupted'
 
 /** How far a call is; one that its turn's end cut off was stopped or interrupted. */
 export function phase(tool: Tool, end?: Stop): Phase {
-  if (tool.status === 'done' || tool.status === 'failed') return tool.status
+  if (tool.status === 'done' || tool.status === 'failed' || tool.status === 'skipped') return tool.status
   if (end) return end === 'cancelled' ? 'stopped' : 'interrupted'
   return tool.status === 'pending' ? 'queued' : tool.status
 }
 
 type Verbs = Record<Phase, string>
 
-const verbs: Record<Tool['kind'], Verbs> = {
-  list: { queued: 'Queued: list', running: 'Looking for', waiting: 'Waiting to list', done: 'Listed', failed: 'Failed to list', stopped: 'Stopped listing', interrupted: 'Interrupted listing' },
-  register: { queued: 'Queued: build', running: 'Building', waiting: 'Waiting to build', done: 'Built', failed: 'Could not build', stopped: 'Stopped building', interrupted: 'Interrupted building' },
-  execute: { queued: 'Queued: run', running: 'Running', waiting: 'Waiting to run', done: 'Ran', failed: 'Failed:', stopped: 'Stopped', interrupted: 'Interrupted' },
-  other: { queued: 'Queued:', running: 'Running', waiting: 'Waiting:', done: 'Done:', failed: 'Failed:', stopped: 'Stopped', interrupted: 'Interrupted' },
+type Kind = 'list' | 'register' | 'execute' | 'other'
+
+/** Which of Tendril's three tools a call is of; a model may make up others. */
+export function kind(tool: Tool): Kind {
+  return kinds[tool.tool] ?? 'other'
+}
+
+const kinds: Record<string, Kind> = { listCapabilities: 'list', registerCapability: 'register', execute: 'execute' }
+
+const verbs: Record<Kind, Verbs> = {
+  list: { queued: 'Queued: list', running: 'Looking for', waiting: 'Waiting to list', done: 'Listed', failed: 'Failed to list', skipped: 'Not listed', stopped: 'Stopped listing', interrupted: 'Interrupted listing' },
+  register: { queued: 'Queued: build', running: 'Building', waiting: 'Waiting to build', done: 'Built', failed: 'Could not build', skipped: 'Not built', stopped: 'Stopped building', interrupted: 'Interrupted building' },
+  execute: { queued: 'Queued: run', running: 'Running', waiting: 'Waiting to run', done: 'Ran', failed: 'Failed:', skipped: 'Not run:', stopped: 'Stopped', interrupted: 'Interrupted' },
+  other: { queued: 'Queued:', running: 'Running', waiting: 'Waiting:', done: 'Done:', failed: 'Failed:', skipped: 'Not run:', stopped: 'Stopped', interrupted: 'Interrupted' },
 }
 
 export interface Line {
@@ -31,23 +40,24 @@ export interface Line {
 }
 
 export function describe(tool: Tool, now: Phase): Line {
-  const line: Line = { verb: verbs[tool.kind][now], name: visibleLine(tool.name ?? ''), rest: '', argument: '', summary: '' }
-  if (tool.kind === 'other' && !line.name) line.name = visibleLine(tool.title)
-  if (tool.kind === 'list') {
+  const line: Line = { verb: verbs[kind(tool)][now], name: visibleLine(tool.name ?? ''), rest: '', argument: '', summary: '' }
+  if (kind(tool) === 'other' && !line.name) line.name = visibleLine(tool.tool)
+  if (kind(tool) === 'list') {
     const total = number(tool.detail, 'total')
     line.rest = total === undefined ? 'capabilities' : plural(total, 'capability', 'capabilities')
     const query = text(tool.input, 'query')
     if (query) line.argument = `“${visibleLine(query)}”`
     const shown = number(tool.detail, 'shown')
     if (total && shown !== undefined && shown < total) line.summary = shown ? `${shown} match` : 'none match'
-  } else if (tool.kind === 'register') {
+  } else if (kind(tool) === 'register') {
     line.rest = text(tool.detail, 'version')
     if (now === 'done') line.summary = checks(tool.steps ?? [])
   } else {
     line.argument = argument(tool.input)
     if (now === 'done') line.summary = firstLine(tool.output)
   }
-  if (now === 'failed') line.summary = tool.kind === 'register' ? failedStep(tool) : firstLine(tool.output)
+  if (now === 'failed') line.summary = kind(tool) === 'register' ? failedStep(tool) : firstLine(tool.output)
+  if (now === 'skipped') line.summary = firstLine(tool.note)
   if (now === 'waiting') line.summary = 'waits for your answer'
   return line
 }

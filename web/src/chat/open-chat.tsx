@@ -2,6 +2,7 @@ import { useCallback, useEffect, useState, type ReactNode } from 'react'
 import { useLocation } from 'wouter'
 import { overlayOpen } from '../lib/hooks'
 import { sentence } from '../api/client'
+import { useTitle } from '../api/queries'
 import { visibleLine } from '../lib/visible'
 import { open, reload, useConversation, useStore } from '../state/store'
 import { Button, Spinner } from '../ui/button'
@@ -24,7 +25,7 @@ export function OpenChat({ id, lead }: { id: string; lead: ReactNode }) {
   const stop = useCallback(() => cancel(id).catch(setProblem), [id])
   useEscape(session?.running ?? false, stop)
   const again = useCallback((text: string) => void send(text).catch(setProblem), [send])
-  const title = visibleLine(session?.title || conversation?.title || '') || 'Untitled'
+  const title = visibleLine(useTitle(id) || conversation?.title || '') || 'Untitled'
   return (
     <section className="chat-main" aria-label={title}>
       <Header id={id} title={title} lead={lead} />
@@ -36,7 +37,7 @@ export function OpenChat({ id, lead }: { id: string; lead: ReactNode }) {
         <p className="chat-loading"><Spinner /> Loading the conversation</p>
       ) : (
         <Transcript id={id} conversation={conversation} session={session} sending={sending} onSendAgain={again}>
-          {session?.permissions.map((p) => <PermissionCard key={p.id} permission={p} />)}
+          {session?.permissions?.map((p) => <PermissionCard key={p.id} session={id} permission={p} />)}
           {problem !== undefined && <Notice tone="fail" action={<Button small kind="ghost" onClick={() => setProblem(undefined)}>Close</Button>}>{sentence(problem)}</Notice>}
           <Composer
             draftKey={id}

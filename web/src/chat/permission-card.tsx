@@ -7,24 +7,25 @@ import { Button } from '../ui/button'
 import { ErrorNotice } from '../ui/notice'
 import { answer } from './actions'
 
-const order: PermissionOption['kind'][] = ['reject_once', 'allow_once', 'allow_always']
-const keys: Record<PermissionOption['kind'], string> = { reject_once: 'D', allow_once: 'O', allow_always: 'A' }
+const order: PermissionOption['kind'][] = ['reject_always', 'reject_once', 'allow_once', 'allow_always']
+const keys: Record<PermissionOption['kind'], string> = { reject_once: 'D', allow_once: 'O', allow_always: 'A', reject_always: 'N' }
 
 /**
  * A question before something is allowed. It never takes the focus: F6 goes there, and
  * only then its keys work. Everything is shown, what is invisible included.
  */
-export function PermissionCard({ permission }: { permission: Permission }) {
+export function PermissionCard({ session, permission }: { session: string; permission: Permission }) {
   const [sent, setSent] = useState<string>()
   const [error, setError] = useState<unknown>()
-  const options = permission.options.slice().sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind))
+  const hosts = permission.hosts ?? []
+  const options = (permission.options ?? []).slice().sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind))
   const lasting = options.find((o) => o.kind === 'allow_always')
   const choose = async (option: string) => {
     if (sent !== undefined) return
     setSent(option)
     setError(undefined)
     try {
-      await answer(permission.session, permission.id, option)
+      await answer(session, permission.id, option)
     } catch (e) {
       setError(e)
       setSent(undefined)
@@ -44,11 +45,11 @@ export function PermissionCard({ permission }: { permission: Permission }) {
         <span>{visibleLine(permission.title)}</span>
       </h3>
       <div className="permission-text" tabIndex={0} role="region" aria-label="Details">
-        {permission.hosts.length > 0 && (
+        {hosts.length > 0 && (
           <dl>
             <dt>New</dt>
             <dd>
-              {permission.hosts.map((h) => (
+              {hosts.map((h) => (
                 <code key={h} className="permission-host">{h === '*' ? 'any public host' : visibleLine(h)}</code>
               ))}
             </dd>
@@ -58,7 +59,7 @@ export function PermissionCard({ permission }: { permission: Permission }) {
         {lasting && (
           <p className="help">
             “{visibleLine(lasting.name)}” is kept: {permission.capability ? <code>{visibleLine(permission.capability)}</code> : 'this workspace'} may then reach{' '}
-            {permission.hosts.length ? plural(permission.hosts.length, 'this host', 'these hosts').replace(/^\d+ /, '') : 'this'} in later sessions and versions, too.
+            {hosts.length ? plural(hosts.length, 'this host', 'these hosts').replace(/^\d+ /, '') : 'this'} in later sessions and versions, too.
           </p>
         )}
       </div>
@@ -66,12 +67,10 @@ export function PermissionCard({ permission }: { permission: Permission }) {
       <div className="permission-buttons">
         {options.map((o) => (
           <Button key={o.id} busy={sent === o.id} disabled={sent !== undefined} onClick={() => void choose(o.id)}>
-            {visibleLine(o.name)}
+            {visibleLine(o.name)} <span className="key">{keys[o.kind]}</span>
           </Button>
         ))}
-        <span className="help ml-auto">
-          <span className="key">F6</span> then {options.map((o, i) => <span key={o.id}>{i > 0 && ' '}<span className="key">{keys[o.kind]}</span></span>)}
-        </span>
+        <span className="help permission-hint ml-auto"><span className="key">F6</span> to answer by key</span>
       </div>
     </section>
   )

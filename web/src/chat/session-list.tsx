@@ -23,7 +23,7 @@ export function SessionList({ current, onPick }: Props) {
   const [, go] = useLocation()
   const [query, setQuery] = useState('')
   const sessions = useSessions(useSettled(query.trim(), 150))
-  const list = sessions.data?.pages.flatMap((p) => p.sessions) ?? []
+  const list = sessions.data?.pages.flatMap((p) => p.sessions ?? []) ?? []
   const pick = (to: string) => {
     go(to)
     onPick?.()
@@ -95,7 +95,7 @@ function Row({ session, here, onPick }: { session: SessionSummary; here: boolean
         href={`#/chat/${session.id}`}
         aria-current={here ? 'page' : undefined}
         className="session-link"
-        title={title}
+        title={`${title}\n${when(session.updated)}`}
         onClick={(e) => {
           if (e.ctrlKey || e.metaKey || e.shiftKey) return
           e.preventDefault()
@@ -103,7 +103,7 @@ function Row({ session, here, onPick }: { session: SessionSummary; here: boolean
         }}
       >
         <span className="session-title" dir="auto">{title}</span>
-        <Activity running={state?.running ?? false} asks={(state?.permissions.length ?? 0) > 0} time={session.updated} />
+        <Activity running={state?.running ?? false} asks={(state?.permissions?.length ?? 0) > 0} />
         {session.match && <span className="session-match" dir="auto">{visibleLine(session.match)}</span>}
       </a>
       <SessionMenu id={session.id} onPick={onPick} onRename={() => setDialog('rename')} onDelete={() => setDialog('delete')} />
@@ -113,10 +113,10 @@ function Row({ session, here, onPick }: { session: SessionSummary; here: boolean
   )
 }
 
-function Activity({ running, asks, time }: { running: boolean; asks: boolean; time: string }) {
+function Activity({ running, asks }: { running: boolean; asks: boolean }) {
   if (asks) return <span className="session-mark text-wait">asks you</span>
   if (running) return <span className="session-mark text-run"><Spinner /><span className="sr-only">working</span></span>
-  return <span className="session-mark text-text3">{when(time)}</span>
+  return null
 }
 
 interface MenuProps {

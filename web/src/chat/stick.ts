@@ -27,14 +27,12 @@ export function useStick() {
     const inner = content.current
     if (!el || !inner) return
     let top = el.scrollTop
-    let height = el.scrollHeight
     let anchor: { element: Element; offset: number } | undefined
     const scrolled = () => {
       const atEnd = el.scrollHeight - el.scrollTop - el.clientHeight < near
       if (atEnd) follow.current = true
-      else if (el.scrollTop < top && el.scrollHeight >= height) follow.current = false
+      else if (el.scrollTop < top) follow.current = false // what shrinks leaves it at the end
       top = el.scrollTop
-      height = el.scrollHeight
       anchor = follow.current ? undefined : findAnchor(el)
       setAway(!follow.current)
     }
@@ -46,7 +44,6 @@ export function useStick() {
         if (Math.abs(shift) >= 1) el.scrollTop += shift
       }
       top = el.scrollTop
-      height = el.scrollHeight
     }
     const observer = new ResizeObserver(resized)
     observer.observe(inner)

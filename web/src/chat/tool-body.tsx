@@ -6,12 +6,12 @@ import { visible, visibleLine } from '../lib/visible'
 import { Code } from '../markdown/code'
 import { Spinner } from '../ui/button'
 import { CopyButton } from '../ui/copy'
-import { field, gate, stepName, strings, text, type Phase } from './describe'
+import { field, gate, kind, stepName, strings, text, type Phase } from './describe'
 
 /** All of a tool call. */
 export const ToolBody = memo(function ToolBody({ tool, phase }: { tool: Tool; phase: Phase }) {
-  if (tool.kind === 'register') return <BuildBody tool={tool} phase={phase} />
-  const args = tool.kind === 'execute' ? field(tool.input, 'args') : tool.input
+  if (kind(tool) === 'register') return <BuildBody tool={tool} phase={phase} />
+  const args = kind(tool) === 'execute' ? field(tool.input, 'args') : tool.input
   const stderr = text(tool.detail, 'stderr')
   const live = phase === 'running' || phase === 'waiting'
   return (
@@ -20,6 +20,7 @@ export const ToolBody = memo(function ToolBody({ tool, phase }: { tool: Tool; ph
       {live && tool.lines && tool.lines.length > 0 && <Part label="Output so far" text={tool.lines.join('\n')} tail />}
       {tool.output !== undefined && tool.output !== '' && <Part label={phase === 'failed' ? 'Error' : 'Output'} text={tool.output} language={json(tool.output) ? 'json' : ''} />}
       {stderr && <Part label="stderr" text={stderr} />}
+      {tool.note && <p className="text-text2">{visible(tool.note)}</p>}
       {live && !tool.lines?.length && <p className="text-meta text-text3">Nothing printed yet.</p>}
     </div>
   )
@@ -27,7 +28,7 @@ export const ToolBody = memo(function ToolBody({ tool, phase }: { tool: Tool; ph
 
 function BuildBody({ tool, phase }: { tool: Tool; phase: Phase }) {
   const definition = field(tool.input, 'definition')
-  const code = tool.diff?.new ?? text(tool.input, 'code')
+  const code = text(tool.input, 'code')
   const does = text(definition, 'capability')
   const { summary, body } = failure(tool, phase)
   return (
@@ -38,7 +39,7 @@ function BuildBody({ tool, phase }: { tool: Tool; phase: Phase }) {
       {phase === 'done' && <Grants grants={field(tool.detail, 'grants')} />}
       {phase === 'done' && <Warnings list={strings(tool.detail, 'warnings')} />}
       {phase === 'done' && (tool.steps?.length ?? 0) > 0 && <Evidence steps={tool.steps!} />}
-      {code && <Source code={code} old={tool.diff?.old} path={tool.diff?.path} />}
+      {code && <Source code={code} />}
     </div>
   )
 }
@@ -130,14 +131,14 @@ function Warnings({ list }: { list: string[] }) {
   )
 }
 
-function Source({ code, old, path }: { code: string; old?: string; path?: string }) {
+function Source({ code }: { code: string }) {
   const [open, setOpen] = useState(false)
   return (
     <div>
       <button type="button" className="disclose" aria-expanded={open} onClick={() => setOpen(!open)}>
-        <ChevronRight size={14} aria-hidden="true" /> Source{old !== undefined && ', changed'}
+        <ChevronRight size={14} aria-hidden="true" /> Source
       </button>
-      {open && <Part label={path ? visibleLine(path) : 'Source'} text={code} language="ts" />}
+      {open && <Part label="TypeScript" text={code} language="ts" />}
     </div>
   )
 }

@@ -5,7 +5,7 @@ import { duration, seconds } from '../lib/format'
 import { useNow } from '../lib/hooks'
 import { useFold } from '../state/folds'
 import { Spinner } from '../ui/button'
-import { describe, phase, type Phase } from './describe'
+import { describe, kind, phase, type Phase } from './describe'
 import { ToolBody } from './tool-body'
 
 interface Props {
@@ -20,7 +20,7 @@ export const ToolCard = memo(function ToolCard({ session, tool, end, attempt }: 
   const now = phase(tool, end)
   const [open, toggle] = useFold(`${session}/${tool.id}`, opensByItself(tool, now))
   const line = describe(tool, now)
-  const built = tool.kind === 'register' && now === 'done'
+  const built = kind(tool) === 'register' && now === 'done'
   return (
     <section className={`tool tool-${now} ${built ? 'tool-built' : ''}`} data-anchor="" aria-label={`${line.verb} ${line.name}`}>
       <button type="button" className="tool-row" aria-expanded={open} onClick={toggle}>
@@ -42,7 +42,7 @@ export const ToolCard = memo(function ToolCard({ session, tool, end, attempt }: 
 /** The ticking gate is shown while it runs, and what failed is never hidden. */
 function opensByItself(tool: Tool, now: Phase): boolean {
   if (now === 'failed') return true
-  return tool.kind === 'register' && (now === 'running' || now === 'waiting')
+  return kind(tool) === 'register' && (now === 'running' || now === 'waiting')
 }
 
 const icons: Record<Exclude<Phase, 'running'>, ReactNode> = {
@@ -50,6 +50,7 @@ const icons: Record<Exclude<Phase, 'running'>, ReactNode> = {
   waiting: <Hand size={14} />,
   done: <Check size={14} />,
   failed: <X size={14} />,
+  skipped: <Ban size={14} />,
   stopped: <Ban size={14} />,
   interrupted: <Unplug size={14} />,
 }

@@ -30,7 +30,7 @@ export function Transcript({ id, conversation, session, sending, onSendAgain, ch
   }, [sending, toEnd])
   const lastTurn = list[list.length - 1]
   const running = session?.running ? session : undefined
-  const open = lastTurn?.end === undefined || lastTurn.end.state === 'running'
+  const open = lastTurn?.end === undefined
   return (
     <div className="transcript-frame">
       <div className="transcript" ref={scroller} tabIndex={0} role="log" aria-live="off" aria-label="Conversation">

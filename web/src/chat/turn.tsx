@@ -25,7 +25,7 @@ interface Props {
 export const TurnSection = memo(function TurnSection({ session, turn, running, stale, onSendAgain }: Props) {
   const list = entries(turn)
   const last = list[list.length - 1]
-  const over = turn.end?.state === 'finished'
+  const over = turn.end !== undefined
   const stop = turn.end?.stop ?? (stale ? 'interrupted' : undefined)
   return (
     <section className="turn" data-turn="">
@@ -37,7 +37,7 @@ export const TurnSection = memo(function TurnSection({ session, turn, running, s
           <Entry key={entry.key} session={session} id={entry.key} item={entry.item} attempt={entry.attempt} stop={stop} live={running !== undefined && entry === last} />
         ),
       )}
-      {running && <Waiting session={running} />}
+      {running && <Waiting key={running.waiting} session={running} />}
       {over && <TurnEnd turn={turn} onSendAgain={onSendAgain} />}
     </section>
   )
@@ -127,7 +127,7 @@ function FoldedTools({ session, entries }: FoldedProps) {
   const kept = useAnyOpened([...tools.map((t) => `${session}/${t.id}`), ...entries.map((e) => `thought/${session}/${e.key}`)])
   const [open, toggle] = useFold(`tools/${session}/${entries[0]!.key}`, kept)
   const ms = tools.reduce((sum, t) => sum + (t.durationMs ?? 0), 0)
-  const built = tools.filter((t) => t.kind === 'register')
+  const built = tools.filter((t) => t.tool === 'registerCapability')
   return (
     <div className={`folded ${built.length > 0 ? 'folded-built' : ''}`}>
       <button type="button" className="tool-row" aria-expanded={open} onClick={toggle} data-anchor="">
@@ -139,9 +139,9 @@ function FoldedTools({ session, entries }: FoldedProps) {
             return (
               <span key={tool.id}>
                 {i > 0 && ', '}
-                {verb} {tool.kind === 'list' ? line.rest : <code>{line.name}</code>}
-                {tool.kind === 'register' && ` ${line.rest}`}
-                {tool.kind === 'register' && built.length === 1 && tool.steps && <span className="text-text3"> ({checks(tool.steps)})</span>}
+                {verb} {tool.tool === 'listCapabilities' ? line.rest : <code>{line.name}</code>}
+                {tool.tool === 'registerCapability' && ` ${line.rest}`}
+                {tool.tool === 'registerCapability' && built.length === 1 && tool.steps && <span className="text-text3"> ({checks(tool.steps)})</span>}
               </span>
             )
           })}
@@ -160,17 +160,17 @@ function FoldedTools({ session, entries }: FoldedProps) {
   )
 }
 
-const waits = { model: 'Waiting for the model', sandbox: 'Running in the sandbox', you: 'Waiting for you' }
+const waits = { model: 'Waiting for the model', gate: 'Checking the capability', sandbox: 'Running in the sandbox', you: 'Waiting for you' }
 
 /** What is waited for, and how long already. */
 function Waiting({ session }: { session: SessionState }) {
   const now = useNow(true)
-  const since = session.since ? now - new Date(session.since).getTime() : undefined
+  const [since] = useState(Date.now) // of this wait: it is mounted anew for each
   return (
     <p className={`waiting ${session.waiting === 'you' ? 'text-wait' : ''}`}>
       {session.waiting !== 'you' && <Spinner />}
       {session.waiting ? waits[session.waiting] : 'Working'}
-      {since !== undefined && <span className="tabular-nums">· {seconds(since)}</span>}
+      <span className="tabular-nums">· {seconds(now - since)}</span>
     </p>
   )
 }
@@ -204,7 +204,7 @@ function TurnEnd({ turn, onSendAgain }: { turn: TurnView; onSendAgain?: (text: s
             end.durationMs !== undefined && duration(end.durationMs),
             end.modelCalls !== undefined && plural(end.modelCalls, 'model call'),
             end.usage && `${count(end.usage.input + end.usage.output + end.usage.cacheRead + end.usage.cacheWrite)} tokens`,
-            end.usage && cost(end.costUSD),
+            end.usage && `${end.costPartial ? 'at least ' : ''}${cost(end.usage.costUSD)}`,
           ].filter(Boolean).join(' · ')}
         </span>
       </p>

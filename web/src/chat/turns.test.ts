@@ -4,8 +4,8 @@ import { entries, same, turns } from './turns'
 
 const user = (text: string): Item => ({ type: 'user', text })
 const agent = (text: string): Item => ({ type: 'agent', text })
-const tool = (more: Partial<Tool> = {}): Item => ({ type: 'tool', tool: { id: '1', kind: 'execute', title: '', status: 'done', ...more } })
-const end = (stop: Stop = 'end_turn'): Item => ({ type: 'turn', turn: { number: 1, state: 'finished', stop } })
+const tool = (more: Partial<Tool> = {}): Item => ({ type: 'tool', tool: { id: '1', tool: 'execute', status: 'done', ...more } })
+const end = (stop: Stop = 'end_turn'): Item => ({ type: 'turn', turn: { number: 1, stop } })
 
 describe('turns', () => {
   it('splits at what a person said', () => {
@@ -46,7 +46,7 @@ describe('entries', () => {
     expect(shapes([user('a'), { type: 'thought', text: 't' }, tool(), end()])).toEqual(['thought', 'tool'])
   })
   it('counts attempts to build the same capability', () => {
-    const list = entries(turns([user('a'), tool({ kind: 'register', name: 'x', status: 'failed' }), tool({ kind: 'register', name: 'x' }), tool({ kind: 'register', name: 'y' })])[0]!)
+    const list = entries(turns([user('a'), tool({ tool: 'registerCapability', name: 'x', status: 'failed' }), tool({ tool: 'registerCapability', name: 'x' }), tool({ tool: 'registerCapability', name: 'y' })])[0]!)
     expect(list.map((e) => ('folded' in e ? 0 : e.attempt))).toEqual([1, 2, 1])
   })
 })

@@ -26,7 +26,7 @@ export function turns(items: Item[]): TurnView[] {
     if (item.type === 'user' && !turn.user && turn.items.length === 0) turn.user = item
     else if (item.type === 'turn') {
       turn.end = item.turn
-      over = item.turn?.state !== 'running'
+      over = true
     } else turn.items.push(item)
   })
   return list
@@ -47,7 +47,7 @@ export function entries(turn: TurnView): Entry[] {
   }
   turn.items.forEach((item, i) => {
     const entry = { key: turn.key + (turn.user ? 1 : 0) + i, item, attempt: item.tool && attempt(item.tool, attempts) }
-    if (turn.end?.state === 'finished' && foldable(item, turn.end)) return void run.push(entry)
+    if (turn.end && foldable(item, turn.end)) return void run.push(entry)
     flush()
     list.push(entry)
   })
@@ -62,7 +62,7 @@ function foldable(item: Item, end: Turn): boolean {
 
 /** Which try to build the same capability a call is, from 1. */
 function attempt(tool: Tool, seen: Map<string, number>): number | undefined {
-  if (tool.kind !== 'register' || !tool.name) return undefined
+  if (tool.tool !== 'registerCapability' || !tool.name) return undefined
   const n = (seen.get(tool.name) ?? 0) + 1
   seen.set(tool.name, n)
   return n

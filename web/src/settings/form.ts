@@ -3,14 +3,9 @@
 import { useCallback, useState } from 'react'
 import { APIError, request } from '../api/client'
 import { queries, useSettings } from '../api/queries'
-import type { Change, Problem, Settings } from '../api/types'
+import type { Change, Fault, Settings } from '../api/types'
 
-export interface Running {
-  id: string
-  title: string
-}
-
-type Outcome = { state: 'idle' | 'saving' | 'saved' } | { state: 'failed'; error: unknown } | { state: 'ask'; running: Running[] }
+type Outcome = { state: 'idle' | 'saving' | 'saved' } | { state: 'failed'; error: unknown } | { state: 'ask'; running: string[] }
 
 export interface Form {
   data: Settings
@@ -20,7 +15,7 @@ export interface Form {
   value: (path: string) => unknown
   set: (path: string, value: unknown) => void
   problem: (path: string) => string | undefined
-  others: Problem[] // about settings that are not in changes
+  others: Fault[] // about settings that are not in changes
   discard: () => void
   save: (interrupt?: boolean) => Promise<void>
   dismiss: () => void
@@ -34,12 +29,12 @@ export function at(settings: unknown, path: string): unknown {
 const equal = (a: unknown, b: unknown) => JSON.stringify(a ?? null) === JSON.stringify(b ?? null)
 
 /** Sends changes: the host tries them, and writes all of them or none. */
-export const putSettings = (changes: Change[], interrupt = false) => request<{ warnings: Problem[] }>('PUT', '/settings', { changes, interrupt })
+export const putSettings = (changes: Change[], interrupt = false) => request<{ warnings: Fault[] }>('PUT', '/settings', { changes, interrupt })
 
 export function useForm(): { form?: Form; query: ReturnType<typeof useSettings> } {
   const query = useSettings()
   const [changes, setChanges] = useState<Record<string, unknown>>({})
-  const [problems, setProblems] = useState<Problem[]>([])
+  const [problems, setProblems] = useState<Fault[]>([])
   const [outcome, setOutcome] = useState<Outcome>({ state: 'idle' })
   const data = query.data
 
@@ -90,8 +85,8 @@ export function useForm(): { form?: Form; query: ReturnType<typeof useSettings> 
   return { form, query }
 }
 
-function runningOf(error: APIError): Running[] {
+function runningOf(error: APIError): string[] {
   const list = error.body.sessions
   if (!Array.isArray(list)) return []
-  return list.map((s: unknown) => (typeof s === 'string' ? { id: s, title: s } : { id: String((s as Running).id), title: String((s as Running).title ?? (s as Running).id) }))
+  return list.filter((id): id is string => typeof id === 'string')
 }

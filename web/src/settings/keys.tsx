@@ -2,7 +2,7 @@ import { CircleAlert, CircleCheck } from 'lucide-react'
 import { useState } from 'react'
 import { path, request, sentence } from '../api/client'
 import { queries, useKeys, useProviders } from '../api/queries'
-import type { Key, KeyTest } from '../api/types'
+import type { Key, KeptKey, KeyTest } from '../api/types'
 import { Button } from '../ui/button'
 import { Dialog } from '../ui/dialog'
 import { Field } from '../ui/field'
@@ -13,7 +13,7 @@ const places = { environment: 'environment', keychain: 'keychain', file: 'file, 
 export const testKey = (name: string, value?: string) => request<KeyTest>('POST', path`/keys/${name}/test`, value === undefined ? {} : { value })
 
 export const storeKey = async (name: string, value: string) => {
-  const stored = await request<{ place: string; warning?: string }>('PUT', path`/keys/${name}`, { value })
+  const stored = await request<KeptKey>('PUT', path`/keys/${name}`, { value })
   await queries.invalidateQueries({ queryKey: ['settings'] })
   return stored
 }
@@ -38,7 +38,8 @@ export function Keys() {
 
 function KeyRow({ entry }: { entry: Key }) {
   const [asking, setAsking] = useState(false)
-  const stored = entry.places.some((p) => p !== 'environment')
+  const kept = entry.places ?? []
+  const stored = kept.some((p) => p !== 'environment')
   const remove = async () => {
     await request('DELETE', path`/keys/${entry.name}`)
     setAsking(false)
@@ -49,8 +50,9 @@ function KeyRow({ entry }: { entry: Key }) {
       <div className="min-w-0 flex-1">
         <code>{entry.name}</code>
         <p className="help">
-          {entry.places.map((p) => places[p]).join(', ')}
+          {kept.map((p) => places[p]).join(', ')}
           {entry.shadowed && '; the one in the environment is used'}
+          {entry.problem && <span className="text-wait"> {sentence(entry.problem)}</span>}
         </p>
       </div>
       <TestButton name={entry.name} />

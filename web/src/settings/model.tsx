@@ -52,11 +52,11 @@ function ProviderSettings({ form, provider }: { form: Form; provider: Provider }
         {provider.found && <CircleCheck size={16} className="text-accent" aria-hidden="true" />}
         {provider.found ? (provider.reason ?? 'Found') : provider.keyEnv ? <>There is no key yet. <Link className="link-btn" href="/settings/keys">Store one</Link></> : 'Not found on this machine'}
       </p>
-      {provider.needs.map((need) => (
+      {provider.needs?.map((need) => (
         <TextSetting key={need} form={form} path={`${block}.${need}`} {...(needs[need] ?? { label: need })} />
       ))}
       <ModelPicker form={form} provider={provider.id} path={`${block}.modelId`} />
-      {!provider.needs.includes('baseURL') && (
+      {!provider.needs?.includes('baseURL') && (
         <TextSetting form={form} path={`${block}.baseURL`} label="Base URL" placeholder="the provider’s own" help="For a compatible endpoint or a proxy." />
       )}
     </>
@@ -69,7 +69,7 @@ function ModelPicker({ form, provider, path }: { form: Form; provider: string; p
   const [typed, setTyped] = useState(false)
   const listId = useId()
   const value = form.value(path)
-  const fallback = models.data?.models.find((m) => m.chosen)?.model ?? ''
+  const fallback = models.data?.models?.find((m) => m.chosen)?.model ?? ''
   const current = typeof value === 'string' ? value : ''
   const filter = typed ? current.toLowerCase() : ''
   const list = (models.data?.models ?? []).filter((m) => `${m.model} ${m.name ?? ''}`.toLowerCase().includes(filter))

@@ -1,6 +1,8 @@
 import { CircleCheck } from 'lucide-react'
 import { sentence } from '../api/client'
+import { useTitle } from '../api/queries'
 import { plural } from '../lib/format'
+import { visibleLine } from '../lib/visible'
 import { Button } from '../ui/button'
 import { Dialog } from '../ui/dialog'
 import { FieldError } from '../ui/field'
@@ -45,10 +47,14 @@ export function SaveBar({ form }: { form: Form }) {
           }
         >
           <p>The agent has to be started again for these settings, which interrupts what runs:</p>
-          <ul className="list-disc pl-5">{outcome.running.map((s) => <li key={s.id}>{s.title}</li>)}</ul>
+          <ul className="list-disc pl-5">{outcome.running.map((id) => <SessionName key={id} id={id} />)}</ul>
           <p>What was done up to here stays, and the prompt can be sent again.</p>
         </Dialog>
       )}
     </div>
   )
+}
+
+function SessionName({ id }: { id: string }) {
+  return <li>{visibleLine(useTitle(id) || 'A session without a title')}</li>
 }

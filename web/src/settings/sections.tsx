@@ -83,7 +83,7 @@ export function Places({ form }: { form: Form }) {
         <Place label="Tendril" value={version && `version ${version}`} />
       </dl>
       <TextSetting form={form} path="sandbox.denoPath" label="Another Deno" placeholder="deno" help="Empty, or deno: the one that Tendril manages." />
-      {form.data.warnings.map((w) => (
+      {form.data.warnings?.map((w) => (
         <Notice key={`${w.path}${w.text}`} tone="wait"><code>{w.path}</code> {w.text}</Notice>
       ))}
     </>

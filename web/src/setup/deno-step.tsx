@@ -1,19 +1,18 @@
 import { useState } from 'react'
-import { request } from '../api/client'
+import { request, sentence } from '../api/client'
 import type { Deno } from '../api/types'
-import { bytes } from '../lib/format'
 import { useStore } from '../state/store'
 import { Button } from '../ui/button'
 import { ErrorNotice, Notice } from '../ui/notice'
 import { Step } from './step'
 
 /** Deno runs the capabilities: it is found, or fetched once. */
-export function DenoStep({ deno, open, onToggle }: { deno: Deno; open: boolean; onToggle: () => void }) {
+export function DenoStep({ deno, fetching, open, onToggle }: { deno: Deno; fetching: boolean; open: boolean; onToggle: () => void }) {
   const progress = useStore((s) => s.setup)
   const [asked, setAsked] = useState(false)
   const [error, setError] = useState<unknown>()
   const ready = deno.path !== undefined || progress?.state === 'done'
-  const running = progress?.state === 'running' || (asked && progress === undefined)
+  const running = progress?.state === 'running' || ((asked || fetching) && progress === undefined)
   const fetch = async () => {
     setAsked(true)
     setError(undefined)
@@ -34,11 +33,8 @@ export function DenoStep({ deno, open, onToggle }: { deno: Deno; open: boolean; 
           <p className="text-text2">Every capability runs in Deno, inside a sandbox. It is fetched once, about 45 MB, and checked against the digest that Tendril knows.</p>
           {running && (
             <div className="grid gap-1" role="status">
-              <progress className="progress" max={progress?.total ?? 1} value={progress?.total ? progress.done : undefined} aria-label="Fetching Deno" />
-              <p className="help flex justify-between">
-                <span>{progress?.text ?? 'Asked for it'}</span>
-                {progress?.total !== undefined && <span className="tabular-nums">{bytes(progress.done ?? 0)} of {bytes(progress.total)}</span>}
-              </p>
+              <progress className="progress" aria-label="Fetching Deno" />
+              <p className="help">{progress ? sentence(progress.text) : 'Asked for it.'}</p>
             </div>
           )}
           {progress?.state === 'failed' && <Notice tone="fail">{progress.text}</Notice>}

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react'
-import { sentence } from '../api/client'
+import { APIError, sentence } from '../api/client'
 import { queries, useSetup } from '../api/queries'
 import type { Change, Setup } from '../api/types'
 import { putSettings } from '../settings/form'
@@ -41,7 +41,7 @@ function Steps({ setup }: { setup: Setup }) {
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>()
   useEffect(() => {
-    if (progress?.state === 'done') void queries.invalidateQueries({ queryKey: ['setup'] })
+    if (progress?.state === 'done') void queries.invalidateQueries({ queryKey: ['settings', 'setup'] })
   }, [progress?.state])
 
   const start = async () => {
@@ -59,8 +59,8 @@ function Steps({ setup }: { setup: Setup }) {
   return (
     <>
       <WorkspaceStep path={workspace} problem={setup.workspace.error} exists={setup.workspace.exists} open={open === 'workspace'} onToggle={toggle('workspace')} onChange={(path) => (setWorkspace(path), setOpen('model'))} />
-      <ModelStep providers={setup.providers} pick={pick} open={open === 'model'} onToggle={toggle('model')} onPick={(p, done) => (setPick(p), done && setOpen(deno ? '' : 'deno'))} />
-      <DenoStep deno={setup.deno} open={open === 'deno' || (!deno && pick !== undefined && open === '')} onToggle={toggle('deno')} />
+      <ModelStep providers={setup.providers ?? []} pick={pick} open={open === 'model'} onToggle={toggle('model')} onPick={(p, done) => (setPick(p), done && setOpen(deno ? '' : 'deno'))} />
+      <DenoStep deno={setup.deno} fetching={setup.fetching} open={open === 'deno' || (!deno && pick !== undefined && open === '')} onToggle={toggle('deno')} />
       {error !== undefined && <ErrorNotice error={error} />}
       {error !== undefined && problemsOf(error).map((text) => <p key={text} className="text-fail">{text}</p>)}
       <div className="flex items-center justify-end gap-3">
@@ -81,6 +81,6 @@ function changes(workspace: string, pick: ModelPick): Change[] {
 }
 
 function problemsOf(error: unknown): string[] {
-  const list = (error as { problems?: { path?: string; text: string }[] }).problems ?? []
+  const list = error instanceof APIError ? error.problems : []
   return list.map((p) => (p.path ? `${p.path} ${p.text}` : sentence(p.text)))
 }

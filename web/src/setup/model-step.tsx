@@ -104,7 +104,7 @@ function OtherProvider({ providers, onDone }: { providers: Provider[]; onDone: (
       setBusy(false)
     }
   }
-  const lacking = (provider.keyEnv && !key.trim()) || provider.needs.some((n) => n !== 'profile' && !settings[n])
+  const lacking = (provider.keyEnv && !key.trim()) || (provider.needs ?? []).some((n) => n !== 'profile' && !settings[n])
   return (
     <form
       className="grid gap-3"
@@ -120,7 +120,7 @@ function OtherProvider({ providers, onDone }: { providers: Provider[]; onDone: (
           </select>
         )}
       </Field>
-      {provider.needs.map((need) => (
+      {provider.needs?.map((need) => (
         <Field key={need} label={labels[need]?.[0] ?? need}>
           {(props) => <input {...props} className="input mono" spellCheck={false} autoComplete="off" placeholder={labels[need]?.[1]} value={settings[need] ?? ''} onChange={(e) => setSettings({ ...settings, [need]: e.target.value })} />}
         </Field>

@@ -1,5 +1,6 @@
 import { useState } from 'react'
 import { request, sentence } from '../api/client'
+import type { Place } from '../api/types'
 import { Button } from '../ui/button'
 import { Field } from '../ui/field'
 import { Step } from './step'
@@ -20,10 +21,12 @@ export function WorkspaceStep({ path, exists, problem, open, onToggle, onChange 
   const check = async () => {
     setBusy(true)
     try {
-      const answer = await request<{ path: string }>('POST', '/setup/workspace', { path: text.trim() })
-      setRefused(undefined)
-      setText(answer.path)
-      onChange(answer.path)
+      const answer = await request<Place>('POST', '/setup/workspace', { path: text.trim() })
+      setRefused(answer.error && sentence(answer.error))
+      if (!answer.error) {
+        setText(answer.path)
+        onChange(answer.path)
+      }
     } catch (e) {
       setRefused(sentence(e))
     }

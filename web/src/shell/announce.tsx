@@ -5,7 +5,7 @@ import { useStore } from '../state/store'
 export function Announcer() {
   const [text, setText] = useState('')
   const running = useStore((s) => Object.values(s.sessions).filter((x) => x.running).length)
-  const question = useStore((s) => Object.values(s.sessions).flatMap((x) => x.permissions)[0]?.title)
+  const question = useStore((s) => Object.values(s.sessions).flatMap((x) => x.permissions ?? [])[0]?.title)
   const lost = useStore((s) => s.connection === 'lost')
   const before = useRef({ running, question, lost })
   useEffect(() => {

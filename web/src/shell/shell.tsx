@@ -29,7 +29,7 @@ const places = [
 
 function Rail() {
   const [location] = useLocation()
-  const waiting = useStore((s) => Object.values(s.sessions).some((session) => session.permissions.length > 0))
+  const waiting = useStore((s) => Object.values(s.sessions).some((session) => (session.permissions ?? []).length > 0))
   return (
     <nav className="rail" aria-label="Places">
       <span className="rail-mark">

@@ -1,18 +1,20 @@
 import { describe, expect, it } from 'vitest'
 import type { Item, Session, SessionState, State } from '../api/types'
-import { apply, closed, initial, loaded, opened, parseId, type Model, type StreamEvent } from './events'
+import { apply, closed, initial, loaded, opened, overview, parseId, type Model, type StreamEvent } from './events'
 
-const session = (id: string, more: Partial<SessionState> = {}): SessionState => ({ id, title: id, running: false, mode: 'policy', permissions: [], ...more })
+const session = (id: string, more: Partial<SessionState> = {}): SessionState => ({ id, running: false, mode: 'policy', permissions: [], usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, ...more })
 
 const state = (epoch: string, event: number, sessions: SessionState[] = []): State => ({
-  version: '1', epoch, event, token: 't', agent: { status: 'ready', since: '', restarts: 0 }, workspace: { path: '/w' },
+  version: '1', epoch, event, token: 't', agent: { status: 'ready', since: '', restarts: 0 }, workspace: { path: '/w', exists: true },
   demo: false, deno: {}, setupNeeded: false, sessions,
 })
 
 const snapshot = (epoch: string, n: number, sessions: SessionState[] = []): StreamEvent => ({ epoch, n, type: 'snapshot', data: state(epoch, n, sessions) })
 const item = (n: number, index: number, value: Item, epoch = 'a'): StreamEvent => ({ epoch, n, type: 'item', data: { session: 's', index, item: value } })
 const append = (n: number, index: number, text: string, epoch = 'a'): StreamEvent => ({ epoch, n, type: 'append', data: { session: 's', index, text } })
-const answer = (event: number, items: Item[], epoch = 'a'): Session => ({ id: 's', title: 'S', epoch, event, items, state: session('s') })
+const answer = (event: number, items: Item[], epoch = 'a'): Session => ({
+  id: 's', title: 'S', epoch, event, items, state: session('s'), client: 'app', created: '', updated: '', folder: '', turns: 1,
+})
 
 function play(model: Model, ...events: StreamEvent[]) {
   const effects = []
@@ -88,7 +90,7 @@ describe('the stream', () => {
 
   it('refetches what an event says has changed', () => {
     const { effects } = play(ready(), { epoch: 'a', n: 11, type: 'sessions', data: {} }, { epoch: 'a', n: 12, type: 'settings', data: {} })
-    expect(effects).toEqual([{ do: 'refetch', what: 'sessions' }, { do: 'refetch', what: 'settings' }])
+    expect(effects).toEqual([{ do: 'refetch', what: 'sessions' }, { do: 'overview' }, { do: 'refetch', what: 'settings' }])
   })
 
   it('does not care for conversations that are not open', () => {
@@ -96,6 +98,17 @@ describe('the stream', () => {
     const { model, effects } = play(start, append(11, 5, 'x'))
     expect(effects).toEqual([])
     expect(model.state?.event).toBe(11)
+  })
+})
+
+describe('the overview', () => {
+  it('changes neither the position nor what events tell', () => {
+    const model = overview(ready(), { ...state('a', 99, [session('x')]), demo: true })
+    expect(model.state).toMatchObject({ demo: true, event: 10 })
+    expect(model.sessions.x).toBeUndefined()
+  })
+  it('of another epoch is not taken', () => {
+    expect(overview(ready(), { ...state('b', 1), demo: true }).state?.demo).toBe(false)
   })
 })
 

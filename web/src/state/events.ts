@@ -31,6 +31,7 @@ export interface Model {
 export type Effect =
   | { do: 'resync' } // events were missed: open the stream anew, for a snapshot
   | { do: 'load'; session: string }
+  | { do: 'overview' } // of workspace, model and Deno: fetch the state
   | { do: 'refetch'; what: 'sessions' | 'settings' | 'capabilities' | 'files' | 'all' }
 
 export interface Outcome {
@@ -68,7 +69,7 @@ function snapshot(model: Model, data: State): Outcome {
     open[id] = { ...conversation, status: 'loading', held: [] } // its items stay visible until the answer is there
     effects.push({ do: 'load', session: id })
   }
-  return { model: { ...model, state, agent, sessions: Object.fromEntries(sessions.map((s) => [s.id, s])), open }, effects }
+  return { model: { ...model, state, agent, sessions: Object.fromEntries((sessions ?? []).map((s) => [s.id, s])), open }, effects }
 }
 
 function change(model: Model, event: Exclude<StreamEvent, { type: 'snapshot' }>): Outcome {
@@ -84,6 +85,8 @@ function change(model: Model, event: Exclude<StreamEvent, { type: 'snapshot' }>)
     case 'item':
     case 'append':
       return conversationEvent(model, event)
+    case 'settings':
+      return { model, effects: [{ do: 'overview' }, { do: 'refetch', what: 'settings' }] }
     default:
       return { model, effects: [{ do: 'refetch', what: event.type }] }
   }
@@ -137,7 +140,7 @@ export function loaded(model: Model, answer: Session): Outcome {
   const before = model.open[answer.id]
   if (!before || !model.state) return { model, effects: [] }
   if (answer.epoch !== model.state.epoch) return { model, effects: [{ do: 'resync' }] } // the host was started again meanwhile
-  let conversation: Conversation = { ...before, status: 'ready', title: answer.title, epoch: answer.epoch, event: answer.event, items: answer.items, held: [] }
+  let conversation: Conversation = { ...before, status: 'ready', title: answer.title, epoch: answer.epoch, event: answer.event, items: answer.items ?? [], held: [] }
   for (const event of before.held) {
     const items = applyItem(conversation, event)
     if (!items) return { model, effects: [{ do: 'load', session: answer.id }] }
@@ -146,6 +149,13 @@ export function loaded(model: Model, answer: Session): Outcome {
   const next = withConversation(model, answer.id, conversation)
   const newer = answer.event >= model.state.event || !model.sessions[answer.id]
   return { model: newer ? { ...next, sessions: { ...next.sessions, [answer.id]: answer.state } } : next, effects: [] }
+}
+
+/** Takes what a fetched state says beside what events tell. */
+export function overview(model: Model, fetched: State): Model {
+  const { sessions: _sessions, agent: _agent, event: _event, ...rest } = fetched
+  if (!model.state || model.state.epoch !== rest.epoch) return model
+  return { ...model, state: { ...rest, event: model.state.event } }
 }
 
 /** Forgets a session that is gone. */

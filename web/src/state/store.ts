@@ -4,7 +4,7 @@ import { create } from 'zustand'
 import { APIError, path, request, setToken } from '../api/client'
 import type { Conversation, Effect, Model, Outcome, StreamEvent } from './events'
 import * as events from './events'
-import type { Session } from '../api/types'
+import type { Session, State } from '../api/types'
 import { queries } from '../api/queries'
 
 export type Connection = 'connecting' | 'open' | 'lost'
@@ -51,6 +51,8 @@ function run(effect: Effect) {
       return resync()
     case 'load':
       return void load(effect.session)
+    case 'overview':
+      return void loadOverview()
     case 'refetch':
       return void queries.invalidateQueries(effect.what === 'all' ? {} : { queryKey: [effect.what] })
   }
@@ -65,6 +67,16 @@ async function load(id: string) {
   } catch (error) {
     if (error instanceof APIError) set({ failed: { ...get().failed, [id]: error } })
     if (error instanceof APIError && error.status === 401) signedOut(error)
+  }
+}
+
+/** Fetches what no event tells: workspace, model, Deno. */
+async function loadOverview() {
+  try {
+    const state = await request<State>('GET', '/state')
+    set(events.overview(get(), state))
+  } catch {
+    // the connection is lost: the snapshot of the next one has it
   }
 }
 
