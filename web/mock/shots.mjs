@@ -29,7 +29,7 @@ const click = (selector, ms = 300) => async (p) => {
 const shots = {
   empty: [go('#/chat')],
   done: [go('#/chat/words')],
-  open: [go('#/chat/words'), click('.folded .tool-row'), click('.folded .thought .disclose'), click('.folded .tool-built .tool-row'), async (p) => p.evaluate(() => (document.querySelector('.transcript').scrollTop = 0)), (p) => p.waitForTimeout(300)],
+  open: [go('#/chat/words'), click('.thought .disclose'), click('.folded .tool-row'), click('.folded-list .tool-built .tool-row'), click('.tool-failed .tool-row'), async (p) => p.evaluate(() => (document.querySelector('.transcript').scrollTop = 0)), (p) => p.waitForTimeout(300)],
   failed: [go('#/chat/failed')],
   stopped: [go('#/chat/stopped')],
   long: [go('#/chat/long'), (p) => p.mouse.move(700, 400), (p) => p.mouse.wheel(0, -900), (p) => p.waitForTimeout(400)],
@@ -43,7 +43,7 @@ const shots = {
   search: [go('#/chat/words'), (p) => p.keyboard.press('Control+k'), (p) => p.waitForTimeout(200), (p) => p.keyboard.type('京都'), (p) => p.waitForTimeout(600)],
   crash: [go('#/chat/words'), mock('crash')],
   restarting: [go('#/chat/words'), mock('restarting')],
-  settings: [go('#/settings/model')],
+  settings: [go('#/settings/model'), (p) => p.waitForTimeout(900)],
   keys: [go('#/settings/keys')],
   sandbox: [go('#/settings/sandbox')],
   bounds: [go('#/settings/bounds')],

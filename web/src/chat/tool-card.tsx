@@ -18,7 +18,7 @@ interface Props {
 /** A tool call: its story in one row, and all of it when it is opened. */
 export const ToolCard = memo(function ToolCard({ session, tool, end, attempt }: Props) {
   const now = phase(tool, end)
-  const [open, toggle] = useFold(`${session}/${tool.id}`, opensByItself(tool, now))
+  const [open, toggle] = useFold(`${session}/${tool.id}`, opensByItself(tool, now, end))
   const line = describe(tool, now)
   const built = kind(tool) === 'register' && now === 'done'
   return (
@@ -39,9 +39,9 @@ export const ToolCard = memo(function ToolCard({ session, tool, end, attempt }: 
   )
 })
 
-/** The ticking gate is shown while it runs, and what failed is never hidden. */
-function opensByItself(tool: Tool, now: Phase): boolean {
-  if (now === 'failed') return true
+/** The ticking gate is shown while it runs. What failed is open until the turn has come to a good end in spite of it. */
+function opensByItself(tool: Tool, now: Phase, end?: Stop): boolean {
+  if (now === 'failed') return end !== 'end_turn'
   return kind(tool) === 'register' && (now === 'running' || now === 'waiting')
 }
 

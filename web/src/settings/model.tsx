@@ -21,7 +21,7 @@ export function ModelSettings({ form }: { form: Form }) {
   const provider = providers.data?.find((p) => p.id === id)
   return (
     <>
-      {problem ? <Notice tone="fail">{problem}</Notice> : used && <p className="text-text2">In use: {used.provider}, {used.name ?? used.model}{used.reason && ` (${used.reason})`}.</p>}
+      {problem ? <Notice tone="fail">{problem}</Notice> : used && <p className="text-text2">In use: <code>{used.name}</code>{used.reason && `, because ${used.reason}`}</p>}
       <Field label="Provider" error={form.problem('model.provider')} help={id === '' && 'The first one that is there: a key in the environment, AWS credentials, a running Ollama.'}>
         {(props) => (
           <select {...props} className="input" value={id} onChange={(e) => form.set('model.provider', e.target.value || null)}>

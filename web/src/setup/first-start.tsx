@@ -34,7 +34,7 @@ type StepName = 'workspace' | 'model' | 'deno'
 
 function Steps({ setup }: { setup: Setup }) {
   const [workspace, setWorkspace] = useState(setup.workspace.path)
-  const [pick, setPick] = useState<ModelPick>()
+  const [pick, setPick] = useState(() => found(setup))
   const progress = useStore((s) => s.setup)
   const deno = setup.deno.path !== undefined || progress?.state === 'done'
   const [open, setOpen] = useState<StepName | ''>(setup.workspace.error ? 'workspace' : 'model')
@@ -60,7 +60,7 @@ function Steps({ setup }: { setup: Setup }) {
     <>
       <WorkspaceStep path={workspace} problem={setup.workspace.error} exists={setup.workspace.exists} open={open === 'workspace'} onToggle={toggle('workspace')} onChange={(path) => (setWorkspace(path), setOpen('model'))} />
       <ModelStep providers={setup.providers ?? []} pick={pick} open={open === 'model'} onToggle={toggle('model')} onPick={(p, done) => (setPick(p), done && setOpen(deno ? '' : 'deno'))} />
-      <DenoStep deno={setup.deno} fetching={setup.fetching} open={open === 'deno' || (!deno && pick !== undefined && open === '')} onToggle={toggle('deno')} />
+      <DenoStep deno={setup.deno} fetching={setup.fetching} open={open === 'deno' || (!deno && pick !== undefined)} onToggle={toggle('deno')} />
       {error !== undefined && <ErrorNotice error={error} />}
       {error !== undefined && problemsOf(error).map((text) => <p key={text} className="text-fail">{text}</p>)}
       <div className="flex items-center justify-end gap-3">
@@ -69,6 +69,12 @@ function Steps({ setup }: { setup: Setup }) {
       </div>
     </>
   )
+}
+
+/** What would be used without a choice. */
+function found({ model, providers }: Setup): ModelPick | undefined {
+  const provider = providers?.find((p) => p.id === model?.provider)
+  return provider && { provider: provider.id, name: provider.name, settings: {} }
 }
 
 function changes(workspace: string, pick: ModelPick): Change[] {

@@ -17,7 +17,7 @@ export function StatusLine() {
     <footer className="status" aria-label="Status">
       <Health />
       <span className="status-item truncate" title={modelError ?? model?.reason}>
-        {demo ? 'Demo, no model' : model ? `${model.provider} · ${visibleLine(model.name ?? model.model)}` : 'No model'}
+        {demo ? 'Demo, no model' : model ? visibleLine(model.name) : modelError ? 'No model' : '…'}
       </span>
       {workspace && <span className="status-item hidden truncate text-text3 lg:inline" title="Workspace">{visibleLine(workspace)}</span>}
       <span className="flex-1" />
