@@ -33,6 +33,21 @@ build: ## build bin/tendril
 	go mod download
 	go build -o bin/tendril ./cmd/tendril
 
+# The app's user interface. Without it bin/tendril still works, and says that it has none.
+WEB_MODULES := web/node_modules/.package-lock.json
+
+$(WEB_MODULES): web/package-lock.json
+	npm ci --prefix web --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+.PHONY: web
+web: $(WEB_MODULES) ## build the user interface into web/dist (needs Node 20.19 or later)
+	npm run build --prefix web
+
+.PHONY: test-web
+test-web: $(WEB_MODULES) ## check the types of the user interface and run its unit tests
+	npm run check --prefix web && npm test --prefix web
+
 $(MANAGED_DENO): | build
 	@command -v npm >/dev/null || { echo "npm is needed to fetch Deno; install it, or set DENO_PATH to a Deno $(DENO_VERSION)"; exit 1; }
 	TENDRIL_HOME='$(CACHE)/tendril' bin/tendril setup --deno-only

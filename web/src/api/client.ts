@@ -1,0 +1,73 @@
+import type { Fault } from './types'
+
+/** A failed request: what the host said (RFC 9457), or why it could not be asked. */
+export class APIError extends Error {
+  constructor(
+    readonly status: number, // 0: the host was not reached
+    message: string,
+    readonly code = '',
+    readonly hint = '',
+    readonly body: Record<string, unknown> = {},
+  ) {
+    super(message)
+    this.name = 'APIError'
+  }
+
+  /** What is wrong with single settings. */
+  get problems(): Fault[] {
+    return Array.isArray(this.body.problems) ? (this.body.problems as Fault[]) : []
+  }
+}
+
+let token = ''
+
+/** Sets the token that every change must carry; it comes with the state. */
+export function setToken(value: string) {
+  token = value
+}
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** Sends a request to the host. Throws an APIError. */
+export async function request<T>(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const headers: Record<string, string> = { Accept: 'application/json' }
+  if (method !== 'GET') {
+    headers['Content-Type'] = 'application/json'
+    headers['X-Tendril-Token'] = token
+  }
+  let response: Response
+  try {
+    const text = method === 'GET' ? undefined : JSON.stringify(body ?? {})
+    response = await fetch(`/api${path}`, { method, headers, body: text, signal, credentials: 'same-origin', cache: 'no-store' })
+  } catch (cause) {
+    if (signal?.aborted) throw cause
+    throw new APIError(0, 'Tendril does not answer. It may have been closed.', 'unreachable', 'Start `tendril` again; this page then reconnects by itself.')
+  }
+  if (!response.ok) throw await failure(response)
+  if (response.status === 204) return undefined as T
+  const text = await response.text()
+  return (text ? JSON.parse(text) : undefined) as T
+}
+
+async function failure(response: Response): Promise<APIError> {
+  let body: Record<string, unknown> = {}
+  try {
+    const parsed: unknown = await response.json()
+    if (parsed && typeof parsed === 'object') body = parsed as Record<string, unknown>
+  } catch {
+    // no JSON: the status has to do
+  }
+  const text = (key: string) => (typeof body[key] === 'string' ? body[key] : '')
+  const message = text('detail') || text('title') || `Tendril answered with status ${response.status}.`
+  return new APIError(response.status, message, text('code'), text('hint'), body)
+}
+
+/** What went wrong, as a sentence. */
+export function sentence(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error)
+  const first = text.charAt(0).toUpperCase() + text.slice(1)
+  return /[.!?…]$/.test(first) ? first : `${first}.`
+}
+
+export const path = (strings: TemplateStringsArray, ...values: string[]) =>
+  strings.reduce((all, part, i) => all + part + (i < values.length ? encodeURIComponent(values[i]!) : ''), '')

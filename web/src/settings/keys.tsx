@@ -1,0 +1,151 @@
+import { CircleAlert, CircleCheck } from 'lucide-react'
+import { useState } from 'react'
+import { path, request, sentence } from '../api/client'
+import { queries, useKeys, useProviders } from '../api/queries'
+import type { Key, KeptKey, KeyTest } from '../api/types'
+import { Button } from '../ui/button'
+import { Dialog } from '../ui/dialog'
+import { Field } from '../ui/field'
+import { ErrorNotice, Notice } from '../ui/notice'
+
+const places = { environment: 'environment', keychain: 'keychain', file: 'file, not encrypted' }
+
+export const testKey = (name: string, value?: string) => request<KeyTest>('POST', path`/keys/${name}/test`, value === undefined ? {} : { value })
+
+export const storeKey = async (name: string, value: string) => {
+  const stored = await request<KeptKey>('PUT', path`/keys/${name}`, { value })
+  await queries.invalidateQueries({ queryKey: ['settings'] })
+  return stored
+}
+
+/** The keys: stored here, and never shown again. */
+export function Keys() {
+  const keys = useKeys()
+  return (
+    <>
+      <p className="text-text2">Keys are stored in the keychain where there is one. They are never shown again, and no capability sees them.</p>
+      {keys.isError && <ErrorNotice error={keys.error} />}
+      {keys.data?.length === 0 && <p className="text-text3">No key is stored yet.</p>}
+      {keys.data && keys.data.length > 0 && (
+        <ul className="rows">
+          {keys.data.map((k) => <KeyRow key={k.name} entry={k} />)}
+        </ul>
+      )}
+      <NewKey />
+    </>
+  )
+}
+
+function KeyRow({ entry }: { entry: Key }) {
+  const [asking, setAsking] = useState(false)
+  const kept = entry.places ?? []
+  const stored = kept.some((p) => p !== 'environment')
+  const remove = async () => {
+    await request('DELETE', path`/keys/${entry.name}`)
+    setAsking(false)
+    await queries.invalidateQueries({ queryKey: ['settings'] })
+  }
+  return (
+    <li>
+      <div className="min-w-0 flex-1">
+        <code>{entry.name}</code>
+        <p className="help">
+          {kept.map((p) => places[p]).join(', ')}
+          {entry.shadowed && '; the one in the environment is used'}
+          {entry.problem && <span className="text-wait"> {sentence(entry.problem)}</span>}
+        </p>
+      </div>
+      <TestButton name={entry.name} />
+      <Button small disabled={!stored} title={stored ? undefined : 'It is in the environment: remove it there'} onClick={() => setAsking(true)}>Delete</Button>
+      {asking && (
+        <Dialog
+          title={`Delete ${entry.name}?`}
+          onClose={() => setAsking(false)}
+          actions={
+            <>
+              <Button autoFocus onClick={() => setAsking(false)}>Keep it</Button>
+              <Button kind="danger" onClick={() => void remove()}>Delete</Button>
+            </>
+          }
+        >
+          <p>It cannot be read back from here. What needs it then fails until a new one is stored.</p>
+        </Dialog>
+      )}
+    </li>
+  )
+}
+
+/** Tries a key with a real call: one that was typed, or the one that is stored. */
+export function TestButton({ name, value, disabled = false }: { name: string; value?: string; disabled?: boolean }) {
+  const [busy, setBusy] = useState(false)
+  const [result, setResult] = useState<{ of?: string; test: KeyTest }>()
+  const test = async () => {
+    setBusy(true)
+    try {
+      setResult({ of: value, test: await testKey(name, value) })
+    } catch (e) {
+      setResult({ of: value, test: { ok: false, message: sentence(e) } })
+    }
+    setBusy(false)
+  }
+  const shown = result && result.of === value ? result.test : undefined
+  return (
+    <>
+      <span role="status" className={`flex min-w-0 items-center gap-1.5 text-meta ${shown?.ok ? 'text-accent' : 'text-fail'}`}>
+        {shown && (shown.ok ? <CircleCheck size={14} className="flex-none" aria-hidden="true" /> : <CircleAlert size={14} className="flex-none" aria-hidden="true" />)}
+        {shown && sentence(shown.message)}
+      </span>
+      <Button small busy={busy} disabled={disabled} onClick={() => void test()}>Test</Button>
+    </>
+  )
+}
+
+function NewKey() {
+  const providers = useProviders()
+  const named = (providers.data ?? []).filter((p) => p.keyEnv)
+  const [name, setName] = useState('')
+  const [value, setValue] = useState('')
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<unknown>()
+  const [stored, setStored] = useState<{ name: string; warning?: string }>()
+  const key = name || named[0]?.keyEnv || ''
+  const store = async () => {
+    setBusy(true)
+    setError(undefined)
+    try {
+      const { warning } = await storeKey(key, value.trim())
+      setStored({ name: key, warning })
+      setValue('')
+    } catch (e) {
+      setError(e)
+    }
+    setBusy(false)
+  }
+  return (
+    <form
+      className="grid gap-3"
+      onSubmit={(e) => {
+        e.preventDefault()
+        if (value.trim()) void store()
+      }}
+    >
+      <h2 className="text-title font-semibold">Store a key</h2>
+      <Field label="For">
+        {(props) => (
+          <select {...props} className="input" value={key} onChange={(e) => setName(e.target.value)}>
+            {named.map((p) => <option key={p.id} value={p.keyEnv}>{p.name} ({p.keyEnv})</option>)}
+          </select>
+        )}
+      </Field>
+      <Field label="Key">
+        {(props) => <input {...props} className="input mono" type="password" autoComplete="off" spellCheck={false} value={value} onChange={(e) => setValue(e.target.value)} />}
+      </Field>
+      {error !== undefined && <ErrorNotice error={error} />}
+      {stored && <Notice tone={stored.warning ? 'wait' : 'ok'}>{stored.name} is stored. {stored.warning && sentence(stored.warning)}</Notice>}
+      <div className="flex items-center justify-end gap-2">
+        <TestButton name={key} value={value.trim()} disabled={!value.trim()} />
+        <Button kind="primary" small type="submit" busy={busy} disabled={!value.trim()}>Store</Button>
+      </div>
+    </form>
+  )
+}
