@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/validation"
 
+	"github.com/tendril-agent/tendril/internal/config"
 	"github.com/tendril-agent/tendril/internal/jsonrpc"
 	"github.com/tendril-agent/tendril/internal/session"
 )
@@ -74,6 +75,8 @@ func failure(err error) error {
 		return problemOf(http.StatusConflict, "gone", err)
 	case errors.Is(err, errNoAgent):
 		return problemOf(http.StatusServiceUnavailable, "agent", err)
+	case errors.Is(err, config.ErrConfig):
+		return problemOf(http.StatusUnprocessableEntity, "settings", err)
 	}
 	return problemOf(http.StatusUnprocessableEntity, "", err)
 }
