@@ -92,7 +92,9 @@ type CapabilityAdmission struct {
 	Command  string   `json:"command,omitempty" doc:"Allows a version that waits"`
 }
 
-type capabilityPath struct {
+// CapabilityPath is the name of a capability. It is exported for the framework,
+// which sets it.
+type CapabilityPath struct {
 	Name string `path:"name" maxLength:"200"`
 }
 
@@ -142,7 +144,7 @@ func (h *Host) listCapabilities(ctx context.Context, in *struct {
 	return &of[CapabilityList]{out}, nil
 }
 
-func (h *Host) getCapability(ctx context.Context, in *capabilityPath) (*of[CapabilityInfo], error) {
+func (h *Host) getCapability(ctx context.Context, in *CapabilityPath) (*of[CapabilityInfo], error) {
 	var info *capability.Info
 	err := h.Capabilities(ctx, func(b Workbench) (err error) {
 		info, err = b.Registry.Show(ctx, in.Name)
@@ -175,7 +177,7 @@ func stepsOf(e capability.Evidence) []Step {
 }
 
 func (h *Host) runCapability(ctx context.Context, in *struct {
-	capabilityPath
+	CapabilityPath
 	Body struct {
 		Args json.RawMessage `json:"args,omitempty" doc:"An object"`
 	}
@@ -204,7 +206,7 @@ func (h *Host) runCapability(ctx context.Context, in *struct {
 }
 
 func (h *Host) editCapability(ctx context.Context, in *struct {
-	capabilityPath
+	CapabilityPath
 	Body struct {
 		Definition json.RawMessage `json:"definition" doc:"As registerCapability takes it; its name is that of the address"`
 		Code       string          `json:"code"`

@@ -37,7 +37,8 @@ type KeyTest struct {
 	Model   string `json:"model,omitempty" doc:"provider/model that answered or that is listed"`
 }
 
-type keyPath struct {
+// KeyPath is the name of a key. It is exported for the framework, which sets it.
+type KeyPath struct {
 	Name string `path:"name" maxLength:"100"`
 }
 
@@ -57,7 +58,7 @@ func (h *Host) listKeys(ctx context.Context, _ *struct{}) (*of[KeyList], error) 
 }
 
 func (h *Host) keepKey(_ context.Context, in *struct {
-	keyPath
+	KeyPath
 	Body struct {
 		Value string `json:"value"`
 	}
@@ -71,7 +72,7 @@ func (h *Host) keepKey(_ context.Context, in *struct {
 	return &of[KeptKey]{kept}, nil
 }
 
-func (h *Host) forgetKey(_ context.Context, in *keyPath) (*struct{}, error) {
+func (h *Host) forgetKey(_ context.Context, in *KeyPath) (*struct{}, error) {
 	if err := h.Keys.Forget(in.Name); err != nil {
 		return nil, keyProblem(err)
 	}
@@ -80,7 +81,7 @@ func (h *Host) forgetKey(_ context.Context, in *keyPath) (*struct{}, error) {
 }
 
 func (h *Host) testKey(ctx context.Context, in *struct {
-	keyPath
+	KeyPath
 	Body struct {
 		Value string `json:"value,omitempty" doc:"Left out: the one that is kept, or in the environment"`
 	}
