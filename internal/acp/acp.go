@@ -6,7 +6,8 @@
 // A client that puts {"tendril": {"events": true}} into the _meta of its
 // capabilities, as our own host does, gets each event of a turn as it is stored,
 // in _tendril/event, instead of updates; and no replay, because it reads sessions
-// itself. _tendril/ready makes an agent, as a prompt would, and says which.
+// itself. _tendril/ready says which workspace and model a prompt would use, and all
+// that keeps it from working.
 //
 // Unstable in the protocol's schema of this version, and sent all the same,
 // because clients ignore what they do not know: the update usage_update, and
@@ -43,8 +44,8 @@ type Options struct {
 	// Agent makes the agent that works in a folder. It is called by the first
 	// prompt of a session; a failure is told, and the next prompt calls it again.
 	Agent func(ctx context.Context, folder string) (*agent.Agent, error)
-	// Ready makes an agent for the configured workspace, and says what a client
-	// should know of it.
+	// Ready says what a prompt in the configured workspace would use, and what
+	// keeps it from working.
 	Ready func(ctx context.Context) (any, error)
 	// Source is the file of a capability and the text of its active version; ok
 	// is false when there is none.

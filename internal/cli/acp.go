@@ -34,7 +34,9 @@ Exit codes: 0 the editor closed stdin, 1 it closed stdout, 2 usage, 130 interrup
 	f := cmd.Flags()
 	f.StringVar(&workspace, "workspace", "", "`folder` with the capabilities (default: from the settings)")
 	f.StringVar(&model, "model", "", "`provider/model`, or demo (default: from the settings, or what is there)")
-	_ = cmd.RegisterFlagCompletionFunc("model", completeModel) // it fails only for a flag that is not there
+	f.StringVar(&c.settingsFile, "settings", "", "`file` to read the settings from, to try it")
+	_ = f.MarkHidden("settings")
+	_ = cmd.RegisterFlagCompletionFunc("model", completeModel) // these fail only for a flag that is not there
 	return cmd
 }
 

@@ -28,7 +28,13 @@ func (c *command) settings() (*config.Config, config.Dirs, error) {
 	if err != nil {
 		c.warn("%v", err)
 	}
-	cfg, warnings, err := config.Load(dirs.Tendril)
+	load := config.Load
+	if c.settingsFile != "" {
+		load = func(home string) (*config.Config, []config.Warning, error) {
+			return config.LoadFile(home, c.settingsFile)
+		}
+	}
+	cfg, warnings, err := load(dirs.Tendril)
 	if err != nil {
 		return nil, dirs, err
 	}
@@ -166,12 +172,22 @@ func (a *app) ready(ctx context.Context) error {
 	if a.denoErr != nil {
 		return a.denoErr
 	}
-	if a.cfg.Sandbox.Require == "os" {
-		if layer := a.runner.Layer(ctx); !layer.On {
-			return &exitError{code: exitSandbox, err: fmt.Errorf(`sandbox.require is "os", and the operating system layer is not in force (%s), so nothing may run; to run with Deno's permissions alone: tendril config set sandbox.require any`, layer.Why)}
-		}
+	if err := checkLayer(ctx, a.cfg, a.runner); err != nil {
+		return err
 	}
 	a.runner.Prepare(a.workspace.Path())
+	return nil
+}
+
+// checkLayer says why nothing may run, if a layer of the sandbox is required
+// that is not in force.
+func checkLayer(ctx context.Context, cfg *config.Config, runner *sandbox.Runner) error {
+	if cfg.Sandbox.Require != "os" {
+		return nil
+	}
+	if layer := runner.Layer(ctx); !layer.On {
+		return &exitError{code: exitSandbox, err: fmt.Errorf(`sandbox.require is "os", and the operating system layer is not in force (%s), so nothing may run; to run with Deno's permissions alone: tendril config set sandbox.require any`, layer.Why)}
+	}
 	return nil
 }
 

@@ -59,6 +59,8 @@ type command struct {
 	status *statusLine // of a running turn; nil when there is none
 	store  *secret.Store
 
+	settingsFile string // in the place of the one in our folder; "": that one
+
 	interrupts *interrupts
 }
 

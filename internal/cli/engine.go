@@ -177,33 +177,6 @@ func setupFailure(err error) error {
 	return &agent.ModelError{Kind: kind, Message: err.Error()}
 }
 
-// readiness is what a client of ours learns of the agent.
-type readiness struct {
-	Workspace     string `json:"workspace"`
-	Model         string `json:"model"`  // "provider/model"
-	Reason        string `json:"reason"` // of its choice
-	ContextWindow int64  `json:"contextWindow,omitempty"`
-}
-
-// ready makes an agent of the workspace, as a prompt would.
-func (g *engine) ready(ctx context.Context) (any, error) {
-	a, err := g.open(ctx)
-	if err != nil {
-		return nil, setupFailure(err)
-	}
-	if _, err := g.agent(ctx, a.workspace.Path()); err != nil {
-		return nil, err
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	choice, _, err := g.c.choose(ctx, g.cfg, g.model)
-	if err != nil {
-		return nil, setupFailure(err)
-	}
-	window, _ := modelFacts(g.cfg, choice)
-	return readiness{a.workspace.Path(), choice.Name(), choice.Reason, window}, nil
-}
-
 // closeWithin is how long closing may take: what it would still do, the next
 // start does.
 const closeWithin = 300 * time.Millisecond

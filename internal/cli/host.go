@@ -97,7 +97,9 @@ func (c *command) startHost(ctx context.Context, dirs config.Dirs, o hostOptions
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, db.Close())
 	}
+	services := c.services(o)
 	closeAll = func() {
+		services.lender.close()
 		if err := errors.Join(sessions.Close(), db.Close()); err != nil {
 			c.warn("%v", err)
 		}
@@ -108,6 +110,7 @@ func (c *command) startHost(ctx context.Context, dirs config.Dirs, o hostOptions
 		Command: func() *exec.Cmd { return c.agentCommand(o) },
 		Files:   c.lendWorkspace(o.workspace), Reveal: revealFolder,
 		Sessions: sessions, Folder: func() (string, error) { return c.hostFolder(o.workspace) },
+		Services: services.of(),
 	})
 	if err != nil {
 		closeAll()

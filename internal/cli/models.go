@@ -63,29 +63,16 @@ func (c *command) modelList(ctx context.Context, args []string) error {
 		return c.demoPrompts()
 	}
 	if len(args) > 0 && !config.IsProvider(args[0]) {
-		return usageError("%q is no provider; there are %s", clip(args[0], 40), strings.Join(config.Providers(), ", "))
+		return usageError("%w", noProvider(args[0]))
 	}
 	cfg, _, err := c.settings()
 	if err != nil {
 		return err
 	}
-	choice, _, err := c.choose(ctx, cfg, "")
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case len(args) > 0 && (err != nil || choice.Provider != args[0]):
-		choice = config.Endpoint(cfg, args[0], c.lookup(ctx))
-	case err != nil:
-		return err
-	}
-	o, err := c.models(ctx, cfg, choice)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
+	o, err := c.offered(ctx, cfg, strings.Join(args, ""))
 	if err != nil {
 		return err
 	}
-	o.choose(cfg, choice.Model)
 	if c.json {
 		return writeJSON(c.Out, o)
 	}
@@ -94,6 +81,32 @@ func (c *command) modelList(ctx context.Context, args []string) error {
 	}
 	c.showOffer(o)
 	return nil
+}
+
+func noProvider(name string) error {
+	return fmt.Errorf("%q is no provider; there are %s", clip(name, 40), strings.Join(config.Providers(), ", "))
+}
+
+// offered finds what a provider offers, or the one that a run would use ("").
+func (c *command) offered(ctx context.Context, cfg *config.Config, provider string) (offer, error) {
+	choice, _, err := c.choose(ctx, cfg, "")
+	switch {
+	case ctx.Err() != nil:
+		return offer{}, ctx.Err()
+	case provider != "" && (err != nil || choice.Provider != provider):
+		choice = config.Endpoint(cfg, provider, c.lookup(ctx))
+	case err != nil:
+		return offer{}, err
+	}
+	o, err := c.models(ctx, cfg, choice)
+	if ctx.Err() != nil {
+		return offer{}, ctx.Err()
+	}
+	if err != nil {
+		return offer{}, err
+	}
+	o.choose(cfg, choice.Model)
+	return o, nil
 }
 
 // priceColumn is where showOffer has the prices.

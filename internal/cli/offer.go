@@ -91,10 +91,20 @@ func (c *command) modelsRequest(ctx context.Context, cfg *config.Config, at conf
 	if at.Provider == config.Bedrock || at.BaseURL == "" || key == "" && cfg.Model.Blocks[at.Provider].BaseURL == "" {
 		return nil, nil
 	}
+	return listRequest(ctx, at, key)
+}
+
+// listRequest asks an endpoint for its models, with a key if there is one.
+func listRequest(ctx context.Context, at config.Choice, key string) (*http.Request, error) {
 	path := "/models"
 	if at.Provider == config.Anthropic {
 		path = "/v1/models?limit=1000"
 	}
+	return keyRequest(ctx, at, path, key)
+}
+
+// keyRequest asks an endpoint for what is at a path.
+func keyRequest(ctx context.Context, at config.Choice, path, key string) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.BaseURL+path, nil)
 	if err != nil {
 		return nil, err

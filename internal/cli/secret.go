@@ -89,15 +89,29 @@ func (c *command) secretSet(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	kept, err := c.secrets().Set(name, value)
+	r, err := c.keep(name, value)
 	if err != nil {
 		return err
 	}
-	r := setResult{Name: name, Place: kept.Place, Warnings: setWarnings(name, kept, c.secrets().Path())}
 	where := "in the keychain"
+	if r.Place == secret.InFile {
+		where = "in " + r.Path
+	}
+	for _, w := range r.Warnings {
+		c.warn("%s", w)
+	}
+	return c.result(r, name+" is "+where)
+}
+
+// keep keeps a secret.
+func (c *command) keep(name, value string) (setResult, error) {
+	kept, err := c.secrets().Set(name, value)
+	if err != nil {
+		return setResult{}, err
+	}
+	r := setResult{Name: name, Place: kept.Place, Warnings: setWarnings(name, kept, c.secrets().Path())}
 	if kept.Place == secret.InFile {
 		r.Path = c.secrets().Path()
-		where = "in " + r.Path
 	}
 	if strings.TrimSpace(c.Getenv(name)) != "" {
 		r.Warnings = append(r.Warnings, name+" is also set in the environment, which wins; to use the kept one: unset "+name)
@@ -105,10 +119,7 @@ func (c *command) secretSet(ctx context.Context, name string) error {
 	if known := keyNames(); !slices.Contains(known, name) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("no provider has a key of this name, so nothing uses it yet; the keys of providers are %s", strings.Join(known, ", ")))
 	}
-	for _, w := range r.Warnings {
-		c.warn("%s", w)
-	}
-	return c.result(r, name+" is "+where)
+	return r, nil
 }
 
 // setWarnings say what is not as good as it could be.

@@ -67,7 +67,7 @@ func (c *command) setup(ctx context.Context, o setupOptions) error {
 	if err := config.Prepare(dirs.Tendril); err != nil {
 		return err
 	}
-	deno, err := c.fetchDeno(ctx, cfg, dirs)
+	deno, err := c.fetchDeno(ctx, cfg, dirs, func(news string) { fmt.Fprintf(c.Err, "%s\n", news) })
 	if err != nil {
 		return err
 	}
@@ -94,13 +94,14 @@ func (c *command) setup(ctx context.Context, o setupOptions) error {
 	return nil
 }
 
-// fetchDeno uses a Deno that fits, or fetches the pinned one.
-func (c *command) fetchDeno(ctx context.Context, cfg *config.Config, dirs config.Dirs) (sandbox.Deno, error) {
+// fetchDeno uses a Deno that fits, or fetches the pinned one, and says how far
+// it is.
+func (c *command) fetchDeno(ctx context.Context, cfg *config.Config, dirs config.Dirs, say func(string)) (sandbox.Deno, error) {
 	deno, err := c.deno(cfg, dirs)
 	if !errors.Is(err, sandbox.ErrNoDeno) || c.Getenv("DENO_PATH") != "" {
 		return deno, err
 	}
-	if deno, err = sandbox.Fetch(ctx, dirs.Tendril, keyNames(), func(news string) { fmt.Fprintf(c.Err, "%s\n", news) }); err != nil && ctx.Err() == nil {
+	if deno, err = sandbox.Fetch(ctx, dirs.Tendril, keyNames(), say); err != nil && ctx.Err() == nil {
 		err = &exitError{code: exitSandbox, err: err}
 	}
 	return deno, err

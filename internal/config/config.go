@@ -100,7 +100,25 @@ const defaults = `{
 // folder (home is empty), they are the defaults. The error matches [ErrConfig]
 // and is an [*Error] that tells all problems at once; the file is never changed.
 func Load(home string) (*Config, []Warning, error) {
-	doc, migrated, err := readFile(home)
+	data, err := readText(home)
+	if err != nil {
+		return nil, nil, err
+	}
+	return loadText(home, data)
+}
+
+// LoadFile is [Load] with another file in the place of the one in home, which
+// must be there. What it says about it is said of the one in home.
+func LoadFile(home, path string) (*Config, []Warning, error) {
+	data, err := readRegular(path)
+	if err != nil {
+		return nil, nil, failf("the settings cannot be read: %w", err)
+	}
+	return loadText(home, data)
+}
+
+func loadText(home string, data []byte) (*Config, []Warning, error) {
+	doc, migrated, err := decode(home, data)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -119,20 +137,39 @@ func Load(home string) (*Config, []Warning, error) {
 func Path(home string) string { return filepath.Join(home, "config.json") }
 
 // readFile reads the document, in today's form. Without a file it is empty.
-func readFile(home string) (doc *object, migrated bool, err error) {
-	if home == "" {
-		return &object{}, false, nil
-	}
-	path := Path(home)
-	data, err := readRegular(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &object{}, false, nil
-	}
+func readFile(home string) (*object, error) {
+	data, err := readText(home)
 	if err != nil {
-		return nil, false, failf("the settings cannot be read: %w", err)
+		return nil, err
+	}
+	doc, _, err := decode(home, data)
+	return doc, err
+}
+
+// readText reads the file; nil means that there is none.
+func readText(home string) ([]byte, error) {
+	if home == "" {
+		return nil, nil
+	}
+	data, err := readRegular(Path(home))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, failf("the settings cannot be read: %w", err)
+	case data == nil:
+		data = []byte{}
+	}
+	return data, nil
+}
+
+// decode parses the text of a file, in today's form; that of no file is empty.
+func decode(home string, data []byte) (doc *object, migrated bool, err error) {
+	if data == nil {
+		return &object{}, false, nil
 	}
 	if doc, err = parse(data); err != nil {
-		return nil, false, failf("%s: %w", path, err)
+		return nil, false, failf("%s: %w", Path(home), err)
 	}
 	return doc, migrate(doc), nil
 }

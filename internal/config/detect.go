@@ -25,6 +25,23 @@ func (c *chooser) detect(ctx context.Context) (Choice, error) {
 	return Choice{}, c.nothingFound()
 }
 
+// Available lists what each provider that is there would be used with, in the
+// order in which they are looked for.
+func Available(ctx context.Context, cfg *Config, lookup func(name string) string, probe Probe) []Choice {
+	c := &chooser{model: cfg.Model, file: cfg.file, lookup: lookup, probe: probe}
+	var found []Choice
+	for _, provider := range Providers() {
+		model, reason := c.available(ctx, provider)
+		if model == "" {
+			continue
+		}
+		if choice, err := c.choice(provider, model, reason); err == nil {
+			found = append(found, choice)
+		}
+	}
+	return found
+}
+
 // available returns a provider's model when the provider is there, and how that
 // shows.
 func (c *chooser) available(ctx context.Context, provider string) (model, reason string) {

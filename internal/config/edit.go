@@ -2,11 +2,8 @@ package config
 
 import (
 	"encoding/json"
-	"os"
 	"slices"
 	"strings"
-
-	"github.com/rogpeppe/go-internal/lockedfile"
 )
 
 // Change is one setting and its new value. A Value that is JSON counts as that,
@@ -21,7 +18,7 @@ type Change struct {
 // path, null for a setting without a value. Values that look like secrets are
 // hidden. A file with problems can still be read here.
 func Get(home, path string) (json.RawMessage, error) {
-	doc, _, err := readFile(home)
+	doc, err := readFile(home)
 	if err != nil {
 		return nil, err
 	}
@@ -47,35 +44,19 @@ func Get(home, path string) (json.RawMessage, error) {
 // [*Error]; problems that were there before stay, so that they can be mended
 // one by one. Changes made by several processes at once all hold.
 func Set(home string, changes ...Change) ([]Warning, error) {
-	if home == "" {
-		return nil, failf("there is no folder for the settings; set HOME or TENDRIL_HOME")
-	}
-	if err := os.MkdirAll(home, 0o700); err != nil {
-		return nil, failf("the folder of the settings cannot be created: %w", err)
-	}
-	unlock, err := lockedfile.MutexAt(Path(home) + ".lock").Lock()
-	if err != nil {
-		return nil, failf("the settings cannot be changed: %w", err)
-	}
-	defer unlock()
-	doc, _, err := readFile(home)
+	unlock, err := lock(home)
 	if err != nil {
 		return nil, err
 	}
-	before := inspect(doc)
-	for _, c := range changes {
-		if err := apply(doc, c); err != nil {
-			return nil, err
-		}
+	defer unlock()
+	p, err := Propose(home, changes...)
+	if err != nil {
+		return nil, err
 	}
-	after := inspect(doc)
-	if fresh := added(before.problems, after.problems); len(fresh) > 0 {
-		return nil, failf("not saved: %w", &Error{File: Path(home), Problems: fresh})
+	if err := p.write(); err != nil {
+		return nil, err
 	}
-	if err := save(Path(home), doc); err != nil {
-		return nil, failf("the settings cannot be saved, nothing was changed: %w", err)
-	}
-	return added(before.warnings, after.warnings), nil
+	return p.Warnings, nil
 }
 
 // inspect finds everything that is wrong with a document, an incomplete

@@ -32,11 +32,13 @@ const (
 // preset is what a provider needs and where it is.
 type preset struct {
 	name      string
-	keyEnv    string // the environment variable with the key; empty: none is needed
-	keyHeader string // of the key when it is sent to a compatible endpoint; empty: as a bearer token
-	baseURL   string // empty: the one that its adapter knows, or that the settings must have
-	model     string // while none is configured; empty: there is no sensible one
-	domain    string // where its own service is; empty: it may be anywhere
+	title     string   // for people
+	needs     []string // settings of its block without which it is not complete, beside the model
+	keyEnv    string   // the environment variable with the key; empty: none is needed
+	keyHeader string   // of the key when it is sent to a compatible endpoint; empty: as a bearer token
+	baseURL   string   // empty: the one that its adapter knows, or that the settings must have
+	model     string   // while none is configured; empty: there is no sensible one
+	domain    string   // where its own service is; empty: it may be anywhere
 }
 
 // presets are in the order in which they are looked for.
@@ -46,13 +48,13 @@ type preset struct {
 // there while they reason, later ones of Gemini want their thought signatures
 // back.
 var presets = []preset{
-	{name: Anthropic, keyEnv: "ANTHROPIC_API_KEY", model: "claude-sonnet-4-6", domain: "anthropic.com"},
-	{name: OpenAI, keyEnv: "OPENAI_API_KEY", model: "gpt-5.1", domain: "openai.com"},
-	{name: Gemini, keyEnv: "GEMINI_API_KEY", model: "gemini-2.5-pro", baseURL: "https://generativelanguage.googleapis.com/v1beta/openai", domain: "googleapis.com"},
-	{name: OpenRouter, keyEnv: "OPENROUTER_API_KEY", model: "anthropic/claude-sonnet-4.6", baseURL: "https://openrouter.ai/api/v1", domain: "openrouter.ai"},
-	{name: Azure, keyEnv: "AZURE_OPENAI_API_KEY", keyHeader: "api-key"},
-	{name: Bedrock},
-	{name: Ollama, model: "qwen3"},
+	{name: Anthropic, title: "Anthropic", keyEnv: "ANTHROPIC_API_KEY", model: "claude-sonnet-4-6", domain: "anthropic.com"},
+	{name: OpenAI, title: "OpenAI", keyEnv: "OPENAI_API_KEY", model: "gpt-5.1", domain: "openai.com"},
+	{name: Gemini, title: "Google Gemini", keyEnv: "GEMINI_API_KEY", model: "gemini-2.5-pro", baseURL: "https://generativelanguage.googleapis.com/v1beta/openai", domain: "googleapis.com"},
+	{name: OpenRouter, title: "OpenRouter", keyEnv: "OPENROUTER_API_KEY", model: "anthropic/claude-sonnet-4.6", baseURL: "https://openrouter.ai/api/v1", domain: "openrouter.ai"},
+	{name: Azure, title: "Azure OpenAI", needs: []string{"baseURL"}, keyEnv: "AZURE_OPENAI_API_KEY", keyHeader: "api-key"},
+	{name: Bedrock, title: "Amazon Bedrock", needs: []string{"region"}},
+	{name: Ollama, title: "Ollama", needs: []string{"host"}, model: "qwen3"},
 }
 
 // Providers lists the providers that the settings may name.
@@ -82,6 +84,13 @@ func KeyEnv(provider string) string { return find(provider).keyEnv }
 // DefaultModel is the model of a provider while none is configured; empty when
 // there is no sensible one.
 func DefaultModel(provider string) string { return find(provider).model }
+
+// Title is a provider's name for people.
+func Title(provider string) string { return find(provider).title }
+
+// Needs are the settings of a provider's block, such as "region", that it needs
+// beside a model.
+func Needs(provider string) []string { return slices.Clone(find(provider).needs) }
 
 // IsElsewhere reports whether the base URL of the settings leads to another
 // service than the provider's own: a compatible endpoint, whose models and prices
@@ -132,13 +141,10 @@ func (m Model) missing() []Problem {
 		return nil
 	}
 	need("modelId", b.ModelID, exampleModel(m.Provider))
-	switch m.Provider {
-	case Ollama:
-		need("host", cmp.Or(b.BaseURL, b.Host), defaultOllamaHost)
-	case Bedrock:
-		need("region", b.Region, exampleRegion)
-	case Azure:
-		need("baseURL", b.BaseURL, exampleAzureURL)
+	values := map[string]string{"host": cmp.Or(b.BaseURL, b.Host), "region": b.Region, "baseURL": b.BaseURL}
+	examples := map[string]string{"host": defaultOllamaHost, "region": exampleRegion, "baseURL": exampleAzureURL}
+	for _, key := range find(m.Provider).needs {
+		need(key, values[key], examples[key])
 	}
 	return problems
 }

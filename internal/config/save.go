@@ -9,11 +9,7 @@ import (
 
 // save replaces the file in one step: after a crash it is the old or the new
 // one. The caller holds the lock.
-func save(path string, doc *object) error {
-	data, err := (&member{obj: doc}).indented()
-	if err != nil {
-		return err
-	}
+func save(path string, data []byte) error {
 	if len(data) > maxFileBytes {
 		return fmt.Errorf("they would have %d bytes; at most %d are read", len(data), maxFileBytes)
 	}
@@ -24,7 +20,7 @@ func save(path string, doc *object) error {
 	if err := os.Remove(temp); err != nil && !os.IsNotExist(err) { // left by a crash
 		return err
 	}
-	if err := writeSynced(temp, append(data, '\n')); err != nil {
+	if err := writeSynced(temp, data); err != nil {
 		os.Remove(temp)
 		return err
 	}

@@ -45,7 +45,8 @@ func serve(t *testing.T, home string, change func(*Options)) *running {
 	r := &running{t: t}
 	o := Options{
 		Home: home, Version: "test", Sessions: sessions,
-		Folder: func() (string, error) { return home, nil },
+		Folder:   func() (string, error) { return home, nil },
+		Services: servicesAt(home),
 		Command: func() *exec.Cmd {
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = append(os.Environ(), "FAKE_AGENT=good")

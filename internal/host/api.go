@@ -12,9 +12,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
-
-	"github.com/tendril-agent/tendril/internal/jsonrpc"
-	"github.com/tendril-agent/tendril/internal/session"
 )
 
 // maxBody bounds a request.
@@ -47,6 +44,7 @@ func (h *Host) api(mux *http.ServeMux) huma.API {
 	config := huma.DefaultConfig("Tendril", "1")
 	config.DocsPath, config.OpenAPIPath, config.SchemasPath = "", "", "" // the description is in the repository
 	config.CreateHooks = nil                                             // no links to schemas in answers
+	config.Transformers = []huma.Transformer{plainProblem}
 	config.Info.Description = "The API of the app. See docs/host.md for signing in, events and errors."
 	api := humago.New(mux, config)
 	for _, v := range []any{State{}, itemEvent{}, appendEvent{}, resetEvent{}, DebugMessage{}, SetupProgress{}} { // of events
@@ -56,6 +54,7 @@ func (h *Host) api(mux *http.ServeMux) huma.API {
 	h.sessionAPI(api)
 	h.filesAPI(api)
 	h.servicesAPI(api)
+	describeProblems(api.OpenAPI())
 	return api
 }
 
@@ -71,58 +70,6 @@ type Nothing struct {
 
 type of[T any] struct{ Body T }
 
-// Problem is an error of the API, as RFC 9457 has it, with what a program tells
-// apart in Code.
-type Problem struct {
-	Title  string `json:"title"`
-	Status int    `json:"status"`
-	Detail string `json:"detail"`
-	Code   string `json:"code,omitempty"`
-	Hint   string `json:"hint,omitempty"`
-}
-
-// Error implements error.
-func (p *Problem) Error() string { return p.Detail }
-
-// GetStatus implements [huma.StatusError].
-func (p *Problem) GetStatus() int { return p.Status }
-
-// ContentType implements [huma.ContentTypeFilter].
-func (p *Problem) ContentType(string) string { return "application/problem+json" }
-
-func problemOf(status int, code string, err error) *Problem {
-	return &Problem{Title: http.StatusText(status), Status: status, Detail: err.Error(), Code: code}
-}
-
-// failure is the problem of an error of ours.
-func failure(err error) error {
-	var agentError *jsonrpc.Error
-	var known *Problem
-	var busy *session.BusyError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &known):
-		return err
-	case errors.As(err, &agentError):
-		f := failureOf(err)
-		p := problemOf(http.StatusBadGateway, f.Kind, errors.New(f.Message))
-		p.Hint = f.Hint
-		return p
-	case errors.Is(err, session.ErrNotFound):
-		return problemOf(http.StatusNotFound, "not_found", err)
-	case errors.As(err, &busy):
-		return problemOf(http.StatusConflict, "in_use", err)
-	case errors.Is(err, errBusy):
-		return problemOf(http.StatusConflict, "busy", err)
-	case errors.Is(err, errGone):
-		return problemOf(http.StatusConflict, "gone", err)
-	case errors.Is(err, errNoAgent):
-		return problemOf(http.StatusServiceUnavailable, "agent", err)
-	}
-	return problemOf(http.StatusUnprocessableEntity, "", err)
-}
-
 // State is what all of the app depends on.
 type State struct {
 	Version  string         `json:"version"`
@@ -131,6 +78,7 @@ type State struct {
 	Token    string         `json:"token" doc:"For X-Tendril-Token"`
 	Agent    Agent          `json:"agent"`
 	Sessions []SessionState `json:"sessions" doc:"Those that are open"`
+	Overview
 }
 
 func (h *Host) state() State {
@@ -138,7 +86,7 @@ func (h *Host) state() State {
 	defer h.mu.Unlock()
 	h.supervisor.mu.Lock() // so that no event of it is missing
 	defer h.supervisor.mu.Unlock()
-	s := State{Version: h.Version, Epoch: h.hub.epoch, Event: h.hub.position(), Token: h.access.token(), Agent: h.supervisor.state, Sessions: []SessionState{}}
+	s := State{Version: h.Version, Epoch: h.hub.epoch, Event: h.hub.position(), Token: h.access.token(), Agent: h.supervisor.state, Sessions: []SessionState{}, Overview: h.overview()}
 	for _, c := range h.conversations {
 		s.Sessions = append(s.Sessions, c.state())
 	}

@@ -54,6 +54,7 @@ type Host struct {
 	supervisor *supervisor
 	listener   net.Listener
 	handler    http.Handler
+	services   services
 	started    time.Time
 
 	mu            sync.Mutex
@@ -141,6 +142,7 @@ func (h *Host) Serve(ctx context.Context) error {
 	}
 	var group sync.WaitGroup
 	group.Go(func() { h.supervisor.run(ctx) })
+	group.Go(func() { h.attend(ctx) })
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(h.listener) }()
 	var err error

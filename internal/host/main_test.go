@@ -44,6 +44,8 @@ func beAgent(how string) {
 			if how == "crashing" {
 				panic("as it was told")
 			}
+		case m.Method == "_tendril/ready" && how == "asked":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, readyAnswer())
 		case m.ID != nil && m.Method != "":
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`+"\n", m.ID)
 		}

@@ -12,12 +12,12 @@ import (
 	"github.com/tendril-agent/tendril/internal/agent"
 )
 
-const (
-	anthropicBaseURL = "https://api.anthropic.com"
-	// anthropicMaxTokens is the longest reply to ask for; the API wants a number,
-	// and every current model can write this much.
-	anthropicMaxTokens = 32000
-)
+// AnthropicURL is the address of the provider's own service.
+const AnthropicURL = "https://api.anthropic.com"
+
+// anthropicMaxTokens is the longest reply to ask for; the API wants a number,
+// and every current model can write this much.
+const anthropicMaxTokens = 32000
 
 // AnthropicOptions configures [NewAnthropic].
 type AnthropicOptions struct {
@@ -47,7 +47,7 @@ type Anthropic struct {
 // other sources of the SDK are not read.
 func NewAnthropic(o AnthropicOptions) *Anthropic {
 	if o.BaseURL == "" {
-		o.BaseURL = anthropicBaseURL
+		o.BaseURL = AnthropicURL
 	}
 	if o.MaxTokens <= 0 {
 		o.MaxTokens = anthropicMaxTokens

@@ -15,7 +15,8 @@ import (
 	"github.com/tendril-agent/tendril/internal/agent"
 )
 
-const openAIBaseURL = "https://api.openai.com/v1"
+// OpenAIURL is the address of the provider's own service.
+const OpenAIURL = "https://api.openai.com/v1"
 
 // OpenAIOptions configures [NewOpenAI].
 type OpenAIOptions struct {
@@ -66,7 +67,7 @@ type OpenAI struct {
 // OPENAI_ORG_ID and the other variables of the SDK are not read.
 func NewOpenAI(o OpenAIOptions) *OpenAI {
 	if o.BaseURL == "" {
-		o.BaseURL = openAIBaseURL
+		o.BaseURL = OpenAIURL
 	}
 	return newOpenAI(o, endpoint{
 		provider:    cmp.Or(o.Provider, "openai"),

@@ -70,7 +70,7 @@ func skipSignature(blocks []agent.Block) {
 func (m *OpenAI) limitReply(params *openai.ChatCompletionNewParams) {
 	switch {
 	case m.maxTokens <= 0:
-	case m.baseURL == openAIBaseURL || m.provider == "azure":
+	case m.baseURL == OpenAIURL || m.provider == "azure":
 		params.MaxCompletionTokens = openai.Int(m.maxTokens)
 	default:
 		params.MaxTokens = openai.Int(m.maxTokens)
