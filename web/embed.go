@@ -17,6 +17,8 @@ func FS() (fs.FS, bool) {
 	if err != nil {
 		return nil, false
 	}
-	_, err = fs.Stat(ui, "index.html")
-	return ui, err == nil
+	if _, err = fs.Stat(ui, "index.html"); err != nil {
+		return nil, false
+	}
+	return ui, true
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/tendril-agent/tendril/internal/session"
 	"github.com/tendril-agent/tendril/internal/terminal"
 	"github.com/tendril-agent/tendril/internal/workspace"
+	"github.com/tendril-agent/tendril/web"
 )
 
 // hostOptions are the flags of the app.
@@ -104,7 +105,9 @@ func (c *command) startHost(ctx context.Context, dirs config.Dirs, o hostOptions
 			c.warn("%v", err)
 		}
 	}
+	ui, _ := web.FS() // without it the host says so
 	h, err = host.New(host.Options{
+		UI:   ui,
 		Home: dirs.Tendril, Version: version, Host: o.host, Port: o.port, Password: password.Value,
 		Log:     func(text string) { fmt.Fprintf(c.Err, "! %s\n", terminal.Line(text)) },
 		Command: func() *exec.Cmd { return c.agentCommand(o) },

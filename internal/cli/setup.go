@@ -127,7 +127,8 @@ func (c *command) setupWorkspace(cfg *config.Config, dirs config.Dirs, o setupOp
 // that of --model.
 func (c *command) setupModel(ctx context.Context, cfg *config.Config, dirs config.Dirs, o setupOptions, r *setupResult) ([]config.Change, error) {
 	if o.model == config.Demo {
-		return nil, usageError("demo is no model for the settings; choose it for a run: tendril run --model demo")
+		r.Settings, r.Model, r.ModelWhy = config.Path(dirs.Tendril), config.Demo, "as you say; it plays only its own prompts"
+		return []config.Change{{Path: "model.provider", Value: config.Demo}}, nil
 	}
 	r.Settings = config.Path(dirs.Tendril)
 	choice, _, err := c.choose(ctx, cfg, o.model)

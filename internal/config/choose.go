@@ -50,6 +50,8 @@ func Choose(ctx context.Context, cfg *Config, override string, lookup func(name 
 	switch {
 	case override != "":
 		return c.override(override)
+	case c.model.Provider == Demo:
+		return Choice{Provider: Demo, Reason: "model.provider in the settings"}, nil
 	case c.model.Provider != "":
 		return c.configured()
 	}

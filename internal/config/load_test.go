@@ -144,7 +144,6 @@ func TestLoad_WrongValues(t *testing.T) {
 		`{"model":{"openai":{"baseURL":"https://example.com:0/v1"}}}`:         "has no port that can be",
 		`{"model":{"ollama":{"host":"http://localhost:"}}}`:                   "has no port that can be",
 		`{"model":{"provider":"Anthropic"}}`:                                  "there are anthropic",
-		`{"model":{"provider":"demo"}}`:                                       "model.provider: unknown provider",
 		`{"model":"gpt"}`:                                                     "model: must be an object, not a text",
 		`{"model":{"openai":[]}}`:                                             "model.openai: must be an object, not a list",
 		`{"model":{"openai":{"modelId":{"a":1}}}}`:                            "model.openai.modelId: must be a text, not an object",

@@ -17,7 +17,7 @@ const (
 	Azure      = "azure"
 	Bedrock    = "bedrock"
 	Ollama     = "ollama"
-	// Demo is a model without a provider; only --model chooses it.
+	// Demo is a model without a provider; it is chosen by name only.
 	Demo = "demo"
 )
 
@@ -137,7 +137,7 @@ func (m Model) missing() []Problem {
 			problems = append(problems, Problem{Path: path, Reason: "missing; set it with: tendril config set " + path + " " + example})
 		}
 	}
-	if m.Provider == "" {
+	if m.Provider == "" || m.Provider == Demo {
 		return nil
 	}
 	need("modelId", b.ModelID, exampleModel(m.Provider))

@@ -34,7 +34,7 @@ func effective(doc *object) *object {
 
 func readModel(s *section) Model {
 	m := Model{Provider: s.text("provider"), Blocks: make(map[string]Block), Prices: make(map[string]Prices)}
-	if m.Provider != "" && !IsProvider(m.Provider) {
+	if m.Provider != "" && m.Provider != Demo && !IsProvider(m.Provider) {
 		s.fail("provider", "%s", unknownProvider(m.Provider))
 		m.Provider = ""
 	}
