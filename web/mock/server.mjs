@@ -81,7 +81,7 @@ const routes = [
   ['POST', /^\/api\/sessions\/([^/]+)\/permissions\/([^/]+)$/, ([id, p], body) => withSession(id, (s) => decide(s, p, body.option))],
   ['GET', /^\/api\/sessions\/([^/]+)\/export$/, ([id]) => withSession(id, (s) => s.items)],
   ['POST', /^\/api\/agent\/restart$/, () => (host.agent({ status: 'starting' }), setTimeout(() => host.agent({ status: 'ready' }), 700), [204])],
-  ['GET', /^\/api\/setup$/, () => ({ needed: state.setupNeeded, fetching: false, workspace: { path: '/home/mara/tendril-workspace', exists: false }, deno: state.deno, providers: content.providers })],
+  ['GET', /^\/api\/setup$/, () => ({ needed: state.setupNeeded, fetching: false, workspace: { path: '/home/mara/tendril-workspace', exists: false }, deno: state.deno, model: { provider: 'anthropic', model: 'claude-sonnet-4-6', name: 'anthropic/claude-sonnet-4-6', reason: 'ANTHROPIC_API_KEY is set' }, providers: content.providers })],
   ['POST', /^\/api\/setup\/deno$/, () => (fetchDeno(), [202, {}])],
   ['POST', /^\/api\/setup\/workspace$/, (_, body) => ({ path: body.path, exists: false, error: ['/', '/etc'].includes(body.path) ? `${body.path} is a system folder; choose another` : undefined })],
   ['GET', /^\/api\/settings$/, () => ({ path: '/home/mara/.tendril/config.json', settings: content.settings, known: [], problems: [], warnings: [{ path: 'model.openai.baseURL', text: 'sends your key unencrypted over the network; use https' }] })],

@@ -29,9 +29,12 @@ export function useStick() {
     let top = el.scrollTop
     let anchor: { element: Element; offset: number } | undefined
     const scrolled = () => {
-      const atEnd = el.scrollHeight - el.scrollTop - el.clientHeight < near
-      if (atEnd) follow.current = true
-      else if (el.scrollTop < top) follow.current = false // what shrinks leaves it at the end
+      const below = el.scrollHeight - el.scrollTop - el.clientHeight
+      if (el.scrollTop < top) {
+        if (below > 1) follow.current = false // else the content has shrunk
+      } else if (below < near) {
+        follow.current = true
+      }
       top = el.scrollTop
       anchor = follow.current ? undefined : findAnchor(el)
       setAway(!follow.current)
