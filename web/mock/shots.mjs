@@ -26,6 +26,9 @@ const click = (selector, ms = 300) => async (p) => {
   await p.waitForTimeout(ms)
 }
 
+// QUICK=1: only two of the four
+const looks = process.env.QUICK ? [{}, { small: true, dark: true }] : [{}, { dark: true }, { small: true }, { small: true, dark: true }]
+
 const shots = {
   empty: [go('#/chat')],
   done: [go('#/chat/words')],
@@ -53,14 +56,14 @@ const shots = {
   signedout: [go('#/chat'), mock('signout'), mock('drop'), (p) => p.waitForTimeout(4500)],
   setup: [go('')],
   setupfetch: [go(''), click('text=Fetch Deno', 1200)],
-  setupkey: [go(''), click('text=Another provider', 300), (p) => p.fill('input[type=password]', 'sk-bad'), click('text=Test', 900)],
+  setupkey: [go(''), click('text=Another provider', 300), (p) => p.fill('input[type=password]', 'sk-bad'), click('button:text-is("Test")', 1500)],
 }
 
 const browser = await launch()
 await mkdir(folder, { recursive: true })
 for (const [name, steps] of Object.entries(shots)) {
   if (only.length > 0 && !only.includes(name)) continue
-  for (const look of [{}, { dark: true }, { small: true }, { small: true, dark: true }]) {
+  for (const look of looks) {
     const host = spawn(process.execPath, [fileURLToPath(new URL('server.mjs', import.meta.url)), String(port)], { env: { ...process.env, SETUP: name.startsWith('setup') ? '1' : '' }, stdio: ['ignore', 'pipe', 'inherit'] })
     await new Promise((ready) => host.stdout.once('data', ready))
     const p = await page(browser, { ...look, base, problems })

@@ -1,5 +1,6 @@
 import { PanelLeft } from 'lucide-react'
 import { useEffect, useState } from 'react'
+import { flushSync } from 'react-dom'
 import { useLocation } from 'wouter'
 import { overlayOpen, useNarrow } from '../lib/hooks'
 import { useStore } from '../state/store'
@@ -46,8 +47,8 @@ function useKeys(showList: () => void) {
         go('/chat')
         e.preventDefault()
       } else if (command && !e.shiftKey && e.key.toLowerCase() === 'k' && !overlayOpen()) {
-        showList()
-        requestAnimationFrame(() => document.getElementById('session-search')?.focus())
+        flushSync(showList)
+        document.getElementById('session-search')?.focus()
         e.preventDefault()
       }
     }

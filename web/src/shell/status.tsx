@@ -21,7 +21,7 @@ export function StatusLine() {
       </span>
       {workspace && <span className="status-item hidden truncate text-text3 lg:inline" title="Workspace">{visibleLine(workspace)}</span>}
       <span className="flex-1" />
-      {session?.usage && <Totals usage={session.usage} />}
+      {session && session.usage.input + session.usage.output > 0 && <Totals usage={session.usage} />}
       {session?.running && <Elapsed since={session.since} />}
     </footer>
   )
