@@ -71,18 +71,23 @@ const readyWithin = 30 * time.Second
 
 // askReady asks an agent what a prompt would use.
 func askReady(ctx context.Context, c *child) (readiness, error) {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	asking, cancel := context.WithTimeout(c.ctx, readyWithin)
 	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
 	var r readiness
-	switch err := c.conn.Call(ctx, "_tendril/ready", struct{}{}, &r); {
+	err := c.conn.Call(asking, "_tendril/ready", struct{}{}, &r)
+	switch {
+	case err == nil:
+		return r, nil
+	case ctx.Err() != nil:
+		return r, ctx.Err()
+	case c.ctx.Err() != nil:
+		<-c.done
+		return r, c.why()
 	case errors.Is(err, context.DeadlineExceeded):
-		return r, fmt.Errorf("the agent did not say within %s whether it is ready", readyWithin)
-	case errors.Is(err, jsonrpc.ErrClosed), errors.Is(err, context.Canceled):
-		return r, errNoAgent
-	case err != nil:
-		return r, err
+		err = fmt.Errorf("the agent did not say within %s whether it is ready", readyWithin)
 	}
-	return r, nil
+	return r, err
 }
 
 // startReady starts an agent only to ask it, and ends it. That it cannot be

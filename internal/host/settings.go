@@ -151,8 +151,8 @@ func (h *Host) try(ctx context.Context, proposal *config.Proposal) error {
 		return refused(fmt.Errorf("the settings cannot be tried: %w", err))
 	}
 	found := startReady(ctx, h.Trial(file.Name()))
-	if len(found.Problems) == 0 {
-		return nil
+	if len(found.Problems) == 0 || ctx.Err() != nil {
+		return failure(ctx.Err())
 	}
 	before := startReady(ctx, h.Command())
 	if ctx.Err() != nil {
