@@ -30,6 +30,7 @@ type hostClient struct {
 	t       *testing.T
 	s       *sandboxed
 	cmd     *exec.Cmd
+	link    string
 	address string
 	http    *http.Client
 	token   string
@@ -43,7 +44,25 @@ type hostClient struct {
 	stop     context.CancelFunc
 }
 
+// host starts a host and signs in.
 func (s *sandboxed) host(args ...string) *hostClient {
+	s.t.Helper()
+	c := s.startHost(args...)
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c.http = &http.Client{Jar: jar}
+	if resp, err := c.http.Get(c.link); err != nil || resp.StatusCode != 200 {
+		s.t.Fatalf("%v %v", resp, err)
+	} else {
+		resp.Body.Close()
+	}
+	c.follow()
+	return c
+}
+
+func (s *sandboxed) startHost(args ...string) *hostClient {
 	s.t.Helper()
 	c := &hostClient{t: s.t, s: s, sessions: map[string]host.SessionState{}, items: map[string][]host.Item{}}
 	c.cmd = exec.Command("tendril", append([]string{"--no-open"}, args...)...)
@@ -63,18 +82,8 @@ func (s *sandboxed) host(args ...string) *hostClient {
 		s.t.Fatalf("no link: %v\n%s", err, s.errs.String())
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }()
+	c.link = strings.TrimSpace(line)
 	c.address, _, _ = strings.Cut(line, "/open?")
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	c.http = &http.Client{Jar: jar}
-	if resp, err := c.http.Get(strings.TrimSpace(line)); err != nil || resp.StatusCode != 200 {
-		s.t.Fatalf("%v %v", resp, err)
-	} else {
-		resp.Body.Close()
-	}
-	c.follow()
 	return c
 }
 
@@ -301,7 +310,9 @@ func (c *hostClient) killAgent() {
 // done ends the host, and checks that it leaves nothing.
 func (c *hostClient) done() {
 	c.t.Helper()
-	c.stop()
+	if c.stop != nil {
+		c.stop()
+	}
 	if err := c.cmd.Process.Signal(os.Interrupt); err != nil {
 		c.t.Fatal(err)
 	}

@@ -266,7 +266,8 @@ func (h *Host) took(params json.RawMessage) error {
 	switch e.Type {
 	case agent.TurnStarted:
 		close(c.accepted)
-		if c.cancelled { // while it was loaded
+		h.hub.publish("sessions", struct{}{}) // its title
+		if c.cancelled {                      // while it was loaded
 			go func() { _ = h.cancel(c.id) }()
 		}
 	case agent.ToolCallFinished:

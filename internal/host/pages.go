@@ -24,7 +24,7 @@ func (h *Host) pages() http.Handler {
 	}
 	if index == nil {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			page(w, http.StatusOK, "UI not built", "This tendril was built without its pages. Build them with: make web build. The API and the commands work.")
+			page(w, http.StatusOK, "UI not built", "This tendril was built without its pages. Build them with: make web. The API and the commands work.")
 		})
 	}
 	files := http.FileServerFS(h.UI)
