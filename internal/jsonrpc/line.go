@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -75,11 +76,15 @@ func decode(line []byte) (message, *Error) {
 	}
 	m := message{id: fields["id"], result: fields["result"], err: fields["error"]}
 	raw, isRequest := fields["method"]
-	if !isRequest {
-		if m.result == nil && m.err == nil {
-			return m, Errorf(CodeInvalidRequest, `a message must have a "method", or a "result" or an "error"`)
-		}
+	if !isRequest && (m.result != nil || m.err != nil) {
 		return m, nil
+	}
+	if !isID(m.id) {
+		m.id = nil // by the specification such a request is answered under null
+		return m, Errorf(CodeInvalidRequest, `"id" must be a string or a number`)
+	}
+	if !isRequest {
+		return m, Errorf(CodeInvalidRequest, `a message must have a "method", or a "result" or an "error"`)
 	}
 	if string(fields["jsonrpc"]) != `"2.0"` {
 		return m, Errorf(CodeInvalidRequest, `"jsonrpc" must be "2.0"`)
@@ -94,6 +99,12 @@ func decode(line []byte) (message, *Error) {
 		return m, Errorf(CodeInvalidRequest, `"params" must be an object`)
 	}
 	return m, nil
+}
+
+// isID reports whether a JSON value may be an id: a string, a number or null; or
+// absent.
+func isID(raw json.RawMessage) bool {
+	return raw == nil || !strings.ContainsRune("{[tf", rune(raw[0]))
 }
 
 // outgoing is a line of ours. Exactly one of Method, Result and Error is set.
