@@ -241,6 +241,22 @@ func TestRequest_Reply(t *testing.T) {
 	}
 }
 
+// An id is a value, whatever its spelling, and keeps all its digits.
+func TestSameID(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{`0`, `0`, true}, {`5`, `5.0`, true}, {`-5.00`, `-5`, true}, {`"é"`, `"\u00e9"`, true}, {`"a/b"`, `"a\/b"`, true}, {`null`, `null`, true},
+		{`1`, `"1"`, false}, {`0`, ``, false}, {`null`, `""`, false}, {`5`, `5.5`, false}, {`50`, `5.0`, false},
+		{`9007199254740993`, `9007199254740992`, false}, {`9007199254740993`, `9007199254740993.0`, true},
+	} {
+		if got := jsonrpc.SameID(json.RawMessage(c.a), json.RawMessage(c.b)); got != c.same {
+			t.Errorf("%s and %s: %v", c.a, c.b, got)
+		}
+	}
+}
+
 // A request of ours gets its own answer: the first, and none after it gave up.
 func TestConn_Call(t *testing.T) {
 	p := serve(t, 0, func(p *peer) jsonrpc.Handler {
@@ -270,6 +286,11 @@ func TestConn_Call(t *testing.T) {
 	id := ask(`{"jsonrpc":"2.0","id":"a","method":"x"}`)
 	p.send(`{"jsonrpc":"2.0","id":"`+id+`","result":"of another id"}`, `{"jsonrpc":"2.0","id":`+id+`,"result":"one"}`, `{"jsonrpc":"2.0","id":`+id+`,"result":"two"}`)
 	if got := p.line(); got != `{"jsonrpc":"2.0","id":"a","result":"heard one"}` {
+		t.Error(got)
+	}
+	id = ask(`{"jsonrpc":"2.0","id":"float","method":"x"}`)
+	p.send(`{"jsonrpc":"2.0","id":` + id + `.0,"result":"a float"}`)
+	if got := p.line(); got != `{"jsonrpc":"2.0","id":"float","result":"heard a float"}` {
 		t.Error(got)
 	}
 	id = ask(`{"jsonrpc":"2.0","id":"b","method":"x"}`)

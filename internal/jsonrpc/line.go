@@ -107,6 +107,21 @@ func isID(raw json.RawMessage) bool {
 	return raw == nil || !strings.ContainsRune("{[tf", rune(raw[0]))
 }
 
+// SameID reports whether two ids are the same JSON value, however each is written:
+// "é" and "\u00e9", 5 and 5.0. Digits are never rounded.
+func SameID(a, b json.RawMessage) bool { return canonicalID(a) == canonicalID(b) }
+
+func canonicalID(raw json.RawMessage) string {
+	var text string
+	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &text) == nil {
+		return `"` + text // a number has no quote
+	}
+	if whole, fraction, _ := strings.Cut(string(raw), "."); strings.Trim(fraction, "0") == "" {
+		return whole
+	}
+	return string(raw)
+}
+
 // outgoing is a line of ours. Exactly one of Method, Result and Error is set.
 type outgoing struct {
 	Version string          `json:"jsonrpc"`
