@@ -52,7 +52,7 @@ func (s *Store) List(ctx context.Context, q Query) (list []Info, next string, er
 			next = cursor
 			break
 		}
-		info.Match = match.String
+		info.Match = excerpt(match.String, q.Text)
 		cursor = fmt.Sprintf("%d.%d", info.Updated.UnixMilli(), n)
 		list = append(list, info)
 	}
@@ -71,8 +71,8 @@ func (q Query) sql() (statement string, args []any, err error) {
 	where := []string{"1"}
 	if text := strings.TrimSpace(strings.ReplaceAll(q.Text, "\x00", " ")); text != "" {
 		from += ` LEFT JOIN (SELECT e.session, max(e.n) AS n FROM session_text t JOIN events e ON e.n = t.rowid WHERE session_text MATCH ? GROUP BY e.session) hit ON hit.session = s.n`
-		match = "(SELECT snippet(session_text, 0, '', '', '…', 16) FROM session_text WHERE session_text MATCH ? AND rowid = hit.n)"
-		args = append(args, words(text), words(text), "%"+escapeLike(text)+"%")
+		match = "(SELECT text FROM session_text WHERE rowid = hit.n)"
+		args = append(args, words(text), "%"+escapeLike(text)+"%")
 		where = append(where, `(hit.n IS NOT NULL OR s.title LIKE ? ESCAPE '\')`)
 	}
 	if q.Folder != "" {
