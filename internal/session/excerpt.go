@@ -71,7 +71,7 @@ func tokens(s string, most int, yield func(at int, word []rune) bool) {
 	start := -1
 	for i, r := range s {
 		switch {
-		case unicode.In(r, unicode.L, unicode.N, unicode.Co):
+		case unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.Co, r):
 			if start < 0 {
 				start = i
 			}
