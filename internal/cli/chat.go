@@ -35,7 +35,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 configuration or credentials, 5 sandbox
 
 // chat goes from prompt to prompt until the person leaves.
 func (c *command) chat(ctx context.Context, o runOptions) error {
-	return c.withConversation(ctx, o, "chat", c.questions(), func(v *conversation) error {
+	return c.withConversation(ctx, o, "chat", c.approver(), func(v *conversation) error {
 		next, err := c.prompts(ctx, v)
 		if err != nil {
 			return err

@@ -51,9 +51,10 @@ func TestChat_AtATerminal(t *testing.T) {
 		},
 		"code": `export default () => "it ran";`,
 	})
+	register := testkit.OpenAICalls(testkit.Call{ID: "r", Name: "registerCapability", Args: string(asks)})
 	p := testkit.NewProvider(t,
 		testkit.OpenAIText("first answer"), hanging("half an answer"),
-		testkit.OpenAICalls(testkit.Call{ID: "r", Name: "registerCapability", Args: string(asks)}), testkit.OpenAIText("third answer"),
+		register, register, testkit.OpenAIText("not now"), register, testkit.OpenAIText("third answer"),
 		testkit.OpenAIText("fourth answer"))
 	s := newSandboxed(t, p)
 	person, program := openTerminal(t)
@@ -98,11 +99,22 @@ func TestChat_AtATerminal(t *testing.T) {
 	see("ask for something")
 	typed("three\r")
 	see("May asks reach any public host?")
-	typed("o")
-	see("allowed once")
+	typed("\x03")
+	see("cancelled")
+	see("ask for something")
+	typed("again\r")
+	see("May asks reach any public host?")
+	typed("d")
+	see("denied")
+	see("not now")
+	see("ask for something")
+	typed("and again\r")
+	see("May asks reach any public host?")
+	typed("u")
+	see("allowed until Tendril ends")
 	see("third answer")
 	see("ask for something")
-	typed("\x1b[A\x1b[A\r") // two up: "two"
+	typed("\x1b[A\x1b[A\x1b[A\x1b[A\r") // four up: "two"
 	see("fourth answer")
 	see("ask for something")
 	typed("\x03")
@@ -113,13 +125,16 @@ func TestChat_AtATerminal(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	requests := p.Requests()
-	for i, want := range map[int]string{0: `one\nüber 日本`, 2: "half an answer", 4: `"two"`} {
+	for i, want := range map[int]string{0: `one\nüber 日本`, 2: "half an answer", 4: "did not allow asks", 7: `"two"`} {
 		if i >= len(requests) {
 			t.Fatalf("%d requests", len(requests))
 		}
 		if !strings.Contains(string(requests[i].Body), want) {
 			t.Errorf("request %d lacks %q: %s", i+1, want, requests[i].Body)
 		}
+	}
+	if body := requests[3].Body; strings.Contains(string(body), "did not allow") {
+		t.Errorf("Ctrl-C counts as a no: %s", body)
 	}
 	if n := strings.Count(string(requests[len(requests)-1].Body), `"two"`); n != 2 {
 		t.Errorf("the history did not bring the prompt back: it is there %d times", n)
