@@ -30,6 +30,9 @@ type editor struct {
 // editorLines is how many lines of a prompt are seen at once.
 const editorLines = 10
 
+// newlines makes one newline of what terminals send for the end of a line.
+var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
 func newEditor(history []string, draft, mark string) *editor {
 	area := textarea.New()
 	area.Prompt = mark
@@ -62,7 +65,7 @@ func (e *editor) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		e.hint = ""
 	case tea.PasteMsg:
-		msg.Content = terminal.Clean(strings.ReplaceAll(msg.Content, "\r", "\n"))
+		msg.Content = terminal.Clean(newlines.Replace(msg.Content))
 		return e.pass(msg)
 	}
 	return e.pass(msg)

@@ -178,6 +178,10 @@ func TestStore_LoadEndsWhatWasInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		alive := openAt(t, path)
+		seen, err := alive.Events(t.Context(), session.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
 		again, err := alive.Load(t.Context(), session.ID())
 		if err != nil {
 			t.Fatalf("after %d: %v", n, err)
@@ -187,6 +191,9 @@ func TestStore_LoadEndsWhatWasInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		last := events[len(events)-1]
+		if !equalJSON(t, seen, events) {
+			t.Errorf("after %d: without loading it, %s\nwas read", n, toJSON(t, seen))
+		}
 		if n < len(whole) && last.Stop != agent.StopInterrupted || last.Type != agent.TurnFinished {
 			t.Errorf("after %d: last = %+v", n, last)
 		}
@@ -243,6 +250,12 @@ func TestStore_OneWriterAtATime(t *testing.T) {
 	}
 	if _, err := two.Fork(t.Context(), session.ID(), New{}); err != nil {
 		t.Errorf("a fork of a session in use: %v", err)
+	}
+	appendAll(t, session, new(script).add(prompt("long")).out)
+	for _, s := range []*Store{one, two} {
+		if events, err := s.Events(t.Context(), session.ID()); err != nil || len(events) != 1 {
+			t.Errorf("a turn that runs was ended: %v, %v", types(events), err)
+		}
 	}
 	session.Close()
 	taken, err := two.Load(t.Context(), session.ID())
@@ -331,6 +344,10 @@ func TestStore_ListAndSearch(t *testing.T) {
 		if got := titles(Query{Text: query}); len(got) != want {
 			t.Errorf("search for %q = %q, want %d", query, got, want)
 		}
+	}
+	create(t, s) // in which nothing is said
+	if got := titles(Query{}); len(got) != 3 {
+		t.Errorf("listed %q", got)
 	}
 	if got := titles(Query{Folder: "/elsewhere"}); len(got) != 0 {
 		t.Errorf("another folder has %q", got)

@@ -130,7 +130,7 @@ func (s *Store) Load(ctx context.Context, id string) (*Session, error) {
 		if err := find(tx, id, &session.n); err != nil {
 			return err
 		}
-		if err := s.vacant(tx, session.n, id); err != nil {
+		if err := s.vacant(ctx, tx, id); err != nil {
 			return err
 		}
 		if err := s.lease(tx, session.n); err != nil {
@@ -180,7 +180,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 		if err := find(tx, id, &n); err != nil {
 			return err
 		}
-		if err := s.vacant(tx, n, id); err != nil {
+		if err := s.vacant(ctx, tx, id); err != nil {
 			return err
 		}
 		if _, err := tx.exec("DELETE FROM session_text WHERE rowid IN (SELECT n FROM events WHERE session = ?)", n); err != nil {
