@@ -30,9 +30,6 @@ type editor struct {
 // editorLines is how many lines of a prompt are seen at once.
 const editorLines = 10
 
-// newlines makes one newline of what terminals send for the end of a line.
-var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
-
 func newEditor(history []string, draft, mark string) *editor {
 	area := textarea.New()
 	area.Prompt = mark
@@ -65,7 +62,7 @@ func (e *editor) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		e.hint = ""
 	case tea.PasteMsg:
-		msg.Content = terminal.Clean(newlines.Replace(msg.Content))
+		msg.Content = terminal.Clean(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(msg.Content))
 		return e.pass(msg)
 	}
 	return e.pass(msg)

@@ -72,7 +72,7 @@ func (q Query) sql() (statement string, args []any, err error) {
 	if text := strings.TrimSpace(strings.ReplaceAll(q.Text, "\x00", " ")); text != "" {
 		from += ` LEFT JOIN (SELECT e.session, max(e.n) AS n FROM session_text t JOIN events e ON e.n = t.rowid WHERE session_text MATCH ? GROUP BY e.session) hit ON hit.session = s.n`
 		match = "(SELECT text FROM session_text WHERE rowid = hit.n)"
-		args = append(args, words(text), "%"+escapeLike(text)+"%")
+		args = append(args, matching(text), "%"+escapeLike(text)+"%")
 		where = append(where, `(hit.n IS NOT NULL OR s.title LIKE ? ESCAPE '\')`)
 	}
 	if q.Folder != "" {
@@ -94,9 +94,9 @@ func (q Query) sql() (statement string, args []any, err error) {
 	return statement, args, nil
 }
 
-// words makes a full text query of what a person typed: nothing of it is
+// matching makes a full text query of what a person typed: nothing of it is
 // syntax.
-func words(text string) string {
+func matching(text string) string {
 	fields := strings.Fields(text)
 	for i, f := range fields {
 		fields[i] = `"` + strings.ReplaceAll(f, `"`, `""`) + `"`

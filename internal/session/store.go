@@ -153,10 +153,11 @@ func find(tx transaction, id string, n *int64) error {
 	return err
 }
 
-// Rename gives a session another title.
+// Rename gives a session another title. The error may be [ErrNotFound], or
+// [ErrTitle].
 func (s *Store) Rename(ctx context.Context, id, to string) error {
-	if title(to) == "" {
-		return errors.New("the title of a session cannot be blank")
+	if err := checkTitle(to); err != nil {
+		return err
 	}
 	err := s.change(ctx, func(tx transaction) error {
 		var n int64
