@@ -44,6 +44,7 @@ func (k *keyApprover) Approve(ctx context.Context, q capability.Question) (capab
 		status.hold()
 		defer status.release()
 	}
+	k.c.quiet.Hold() // what was typed before the question does not answer it
 	waiting, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	asked := &keyQuestion{text: question(q), answer: capability.Deny}
