@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"github.com/tendril-agent/tendril/internal/capability"
 )
 
 // Tool is something that a model can call.
@@ -123,7 +125,7 @@ type Session struct {
 // stops early cancels the turn, which is then logged as cancelled.
 func (a *Agent) Run(ctx context.Context, s Session, content []Block) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
-		ctx, cancel := context.WithCancelCause(ctx)
+		ctx, cancel := context.WithCancelCause(capability.InTurn(ctx))
 		defer cancel(nil)
 		if a.limits.Timeout > 0 {
 			clock := newClock(a.limits.Timeout, func() { cancel(errTurnTimeout) })

@@ -15,3 +15,17 @@ func (p Policy) network(ctx context.Context) Network {
 	}
 	return p.Network
 }
+
+type denialsKey struct{}
+
+// InTurn returns a context in which a person who said no is not asked the same
+// again. The next turn may ask.
+func InTurn(ctx context.Context) context.Context {
+	return context.WithValue(ctx, denialsKey{}, &answers{})
+}
+
+// denials are what was denied in the turn of ctx; nil outside of turns.
+func denials(ctx context.Context) *answers {
+	a, _ := ctx.Value(denialsKey{}).(*answers)
+	return a
+}

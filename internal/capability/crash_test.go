@@ -288,6 +288,9 @@ func TestReadOnlyWorkspace(t *testing.T) {
 	if _, err := r.Register(t.Context(), definition("y"), "1", Provenance{}, nil); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("registering: %v", err)
 	}
+	if err := writeError(writeError(fs.ErrPermission)); strings.Count(err.Error(), "cannot be written") != 1 {
+		t.Errorf("what is said twice: %v", err)
+	}
 	if v := resolve(t, r, "x"); string(v.Source) != "one" {
 		t.Error("reading does not work")
 	}

@@ -151,9 +151,9 @@ func readNames(root *os.Root, name string) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// writeError marks the errors that mean that the folder cannot be written.
+// writeError marks the errors that mean that the folder cannot be written, once.
 func writeError(err error) error {
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+	if !errors.Is(err, ErrReadOnly) && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
 		return fmt.Errorf("%w: %w; make it writable, or use another workspace", ErrReadOnly, err)
 	}
 	return err

@@ -303,9 +303,10 @@ func TestPending(t *testing.T) {
 	p := &person{answer: Deny}
 	opts.Approver = p
 	r = openWith(t, opts)
+	turn := InTurn(t.Context())
 	for range 2 {
-		if v := resolve(t, r, "x"); string(v.Source) != "two" {
-			t.Errorf("denied, but %q runs", v.Source)
+		if v, err := r.Resolve(turn, "x", nil); err != nil || string(v.Source) != "two" {
+			t.Errorf("denied, but %q runs: %v", v.Source, err)
 		}
 	}
 	if len(p.asked) != 1 || !slices.Equal(p.asked[0].New, []string{"b.com"}) || p.asked[0].Version != "1.2.0" {
@@ -329,13 +330,16 @@ func TestRegister_DeniedByAPerson(t *testing.T) {
 	opts.Approver = p
 	r := openWith(t, opts)
 	var refusal *Refusal
-	for range 2 {
-		if _, err := r.Register(t.Context(), netDefinition("a.com"), "1", Provenance{}, nil); !errors.As(err, &refusal) {
-			t.Errorf("got %v", err)
+	for turn := 1; turn <= 2; turn++ { // a no holds for its turn
+		ctx := InTurn(t.Context())
+		for range 2 {
+			if _, err := r.Register(ctx, netDefinition("a.com"), "1", Provenance{}, nil); !errors.As(err, &refusal) {
+				t.Errorf("got %v", err)
+			}
 		}
-	}
-	if len(p.asked) != 1 {
-		t.Errorf("asked %d times", len(p.asked))
+		if len(p.asked) != turn {
+			t.Errorf("asked %d times in %d turns", len(p.asked), turn)
+		}
 	}
 	p.answer = AllowAlways
 	register(t, openWith(t, opts), netDefinition("a.com"), "1")

@@ -68,8 +68,7 @@ func (r *Registry) workspaceApproved(ctx context.Context, hosts []string) (bool,
 	if err != nil || slices.Contains(approved, anyHost) {
 		return err == nil, err
 	}
-	once, denied := r.consents.get("")
-	if len(once) > 0 || len(denied) > 0 || r.opts.Approver == nil {
+	if once := r.allowed.get(""); len(once) > 0 || len(denials(ctx).get("")) > 0 || r.opts.Approver == nil {
 		return len(once) > 0, nil
 	}
 	answer, err := r.opts.Approver.Approve(ctx, Question{
@@ -81,9 +80,9 @@ func (r *Registry) workspaceApproved(ctx context.Context, hosts []string) (bool,
 	case answer == AllowAlways:
 		return true, r.recordApproval(ctx, "", []string{anyHost})
 	case answer == AllowOnce:
-		r.consents.add(&r.consents.allowed, "", []string{anyHost})
+		r.allowed.add("", []string{anyHost})
 		return true, nil
 	}
-	r.consents.add(&r.consents.denied, "", []string{anyHost})
+	denials(ctx).add("", []string{anyHost})
 	return false, nil
 }

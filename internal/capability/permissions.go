@@ -45,7 +45,7 @@ type Answer string
 
 // The answers to a [Question].
 const (
-	Deny        Answer = "deny"
+	Deny        Answer = "deny"   // until the turn ends
 	AllowOnce   Answer = "once"   // until this process ends
 	AllowAlways Answer = "always" // on this machine
 )
@@ -190,27 +190,32 @@ func uncovered(allowed, hosts []string) []string {
 	return out
 }
 
-// consents remembers what was answered in this process, so that nothing is
-// asked twice.
-type consents struct {
-	mu      sync.Mutex
-	allowed map[string][]string // hosts by capability
-	denied  map[string][]string
+// answers remembers what was answered, hosts by capability, so that nothing is
+// asked twice. Nil remembers nothing.
+type answers struct {
+	mu    sync.Mutex
+	hosts map[string][]string
 }
 
-func (c *consents) get(name string) (allowed, denied []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.allowed[name]), slices.Clone(c.denied[name])
-}
-
-func (c *consents) add(to *map[string][]string, name string, hosts []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if *to == nil {
-		*to = map[string][]string{}
+func (a *answers) get(name string) []string {
+	if a == nil {
+		return nil
 	}
-	(*to)[name] = append((*to)[name], hosts...)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.hosts[name])
+}
+
+func (a *answers) add(name string, hosts []string) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.hosts == nil {
+		a.hosts = map[string][]string{}
+	}
+	a.hosts[name] = append(a.hosts[name], hosts...)
 }
 
 // allow decides whether the hosts of a question may be granted. waiting are
@@ -234,10 +239,10 @@ func (r *Registry) allow(ctx context.Context, q Question) (waiting []string, err
 	if err != nil {
 		return nil, err
 	}
-	once, denied := r.consents.get(q.Name)
-	if q.New = uncovered(append(approved, once...), q.Net); len(q.New) == 0 {
+	if q.New = uncovered(append(approved, r.allowed.get(q.Name)...), q.Net); len(q.New) == 0 {
 		return nil, nil
 	}
+	denied := denials(ctx).get(q.Name)
 	if slices.ContainsFunc(q.New, func(h string) bool { return slices.Contains(denied, h) }) {
 		return nil, deniedBy(q)
 	}
@@ -256,10 +261,10 @@ func (r *Registry) ask(ctx context.Context, q Question) error {
 	case AllowAlways:
 		return r.recordApproval(ctx, q.Name, q.New)
 	case AllowOnce:
-		r.consents.add(&r.consents.allowed, q.Name, q.New)
+		r.allowed.add(q.Name, q.New)
 		return nil
 	}
-	r.consents.add(&r.consents.denied, q.Name, q.New)
+	denials(ctx).add(q.Name, q.New)
 	return deniedBy(q)
 }
 

@@ -53,7 +53,7 @@ type Registry struct {
 	root      *os.Root
 	disk      disk
 	lock      *lockedfile.Mutex
-	consents  consents
+	allowed   answers // hosts that a person allowed until this process ends
 
 	mu      sync.Mutex
 	notices []Notice

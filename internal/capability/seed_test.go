@@ -85,9 +85,16 @@ func TestSeedWorkspace_NetworkAfterApproval(t *testing.T) {
 		p := &person{answer: answer}
 		opts.Approver = p
 		r = openWith(t, opts)
-		resolve(t, r, "a")
-		if v := resolve(t, r, "a"); len(v.Grant.Net) != want || len(p.asked) != 1 {
-			t.Errorf("%s: grant %v after %d questions", answer, v.Grant, len(p.asked))
+		for turn := 1; turn <= 2; turn++ {
+			ctx, asked := InTurn(t.Context()), turn
+			if answer == AllowOnce {
+				asked = 1
+			}
+			for range 2 {
+				if v, err := r.Resolve(ctx, "a", nil); err != nil || len(v.Grant.Net) != want || len(p.asked) != asked {
+					t.Errorf("%s: grant %v after %d questions in %d turns: %v", answer, v.Grant, len(p.asked), turn, err)
+				}
+			}
 		}
 	}
 }

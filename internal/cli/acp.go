@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +43,8 @@ func (c *command) acp(ctx context.Context, g *engine) error {
 	if c.InTTY {
 		c.warn("this speaks a protocol that editors speak; in a terminal you want: tendril run")
 	}
-	defer brokenPipesAreErrors()()
+	ctx, stop := untilHungUp(ctx, out)
+	defer stop()
 	defer g.close()
 	return acp.Serve(ctx, acp.Options{
 		In: c.In, Out: out, Log: func(text string) { fmt.Fprintf(c.Err, "! %s\n", terminal.Clean(text)) },
@@ -58,14 +56,6 @@ func (c *command) acp(ctx context.Context, g *engine) error {
 		Folder: func(_ context.Context, cwd string) (string, error) { return g.folder(cwd) },
 		Agent:  g.agent, Ready: g.ready, Source: g.source,
 	})
-}
-
-// brokenPipesAreErrors lets a write to a stdout that nobody reads fail, so that
-// there is time to end in order: by default the process would be killed.
-func brokenPipesAreErrors() (undo func()) {
-	signals := make(chan os.Signal, 1) // nobody reads it; to ignore the signal would make children ignore it
-	signal.Notify(signals, syscall.SIGPIPE)
-	return func() { signal.Stop(signals) }
 }
 
 // conversations are the user's sessions as the protocol keeps them.

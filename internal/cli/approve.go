@@ -1,13 +1,14 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/tendril-agent/tendril/internal/agent"
 	"github.com/tendril-agent/tendril/internal/capability"
@@ -24,59 +25,45 @@ func (c *command) approver() capability.Approver {
 	if c.json || !c.InTTY || !c.ErrTTY {
 		return nil
 	}
-	return &terminalApprover{c: c}
+	return &keyApprover{c: c}
 }
 
-// terminalApprover asks one question at a time.
-type terminalApprover struct {
-	c       *command
-	mu      sync.Mutex
-	answers chan string // lines of stdin; one reader for the process
+// keyApprover asks one question at a time, for one key.
+type keyApprover struct {
+	c  *command
+	mu sync.Mutex
 }
 
-// Approve implements [capability.Approver].
-func (t *terminalApprover) Approve(ctx context.Context, q capability.Question) (capability.Answer, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// Approve implements [capability.Approver]. Ctrl-C ends the turn and answers
+// nothing.
+func (k *keyApprover) Approve(ctx context.Context, q capability.Question) (capability.Answer, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	defer agent.HoldClock(ctx)()
-	if t.answers == nil {
-		t.answers = make(chan string)
-		go t.read()
-	}
-	if status := t.c.status; status != nil {
+	if status := k.c.status; status != nil {
 		status.hold()
 		defer status.release()
 	}
-	timeout := time.NewTimer(askTimeout)
-	defer timeout.Stop()
-	fmt.Fprintf(t.c.Err, "\n%s\n", question(q))
-	for {
-		fmt.Fprint(t.c.Err, "[d]eny, allow [o]nce, allow [a]lways: ")
-		select {
-		case line, ok := <-t.answers:
-			if !ok {
-				return capability.Deny, nil
-			}
-			if answer, ok := parseAnswer(line); ok {
-				return answer, nil
-			}
-		case <-timeout.C:
-			fmt.Fprintln(t.c.Err, "no answer: denied")
-			return capability.Deny, nil
-		case <-ctx.Done():
-			return capability.Deny, ctx.Err()
-		}
+	k.c.quiet.Hold() // what was typed before the question does not answer it
+	waiting, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	asked := &keyQuestion{text: question(q), answer: capability.Deny}
+	_, err := tea.NewProgram(asked, tea.WithContext(waiting), tea.WithInput(k.c.In), tea.WithOutput(k.c.Err), tea.WithoutSignalHandler()).Run()
+	switch {
+	case ctx.Err() != nil:
+		return capability.Deny, ctx.Err()
+	case waiting.Err() != nil:
+		fmt.Fprintln(k.c.Err, "no answer: denied")
+		return capability.Deny, nil
+	case err != nil:
+		return capability.Deny, nil // a terminal that cannot be asked says no
 	}
-}
-
-// read hands lines of stdin on until it ends. A read from a terminal cannot be
-// cancelled, so this goroutine lasts as long as the process.
-func (t *terminalApprover) read() {
-	defer close(t.answers)
-	lines := bufio.NewScanner(t.c.In)
-	for lines.Scan() {
-		t.answers <- lines.Text()
+	fmt.Fprintf(k.c.Err, "\n%s\n%s\n", asked.text, asked.said)
+	if asked.stop {
+		k.c.interrupts.interrupt(true)
+		return capability.Deny, context.Canceled
 	}
+	return asked.answer, nil
 }
 
 // question is what the person reads. What came from a model is cleaned and
@@ -103,17 +90,4 @@ func hostNames(hosts []string) []string {
 		}
 	}
 	return names
-}
-
-// parseAnswer takes whole words and their first letters; nothing else decides.
-func parseAnswer(line string) (capability.Answer, bool) {
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "d", "deny", "n", "no":
-		return capability.Deny, true
-	case "o", "once":
-		return capability.AllowOnce, true
-	case "a", "always":
-		return capability.AllowAlways, true
-	}
-	return "", false
 }

@@ -105,3 +105,24 @@ func lastResult(t *testing.T, body []byte) string {
 	t.Fatal("no result")
 	return ""
 }
+
+// TestCases_NoTemporaryFolder: where temporary files lie in the workspace, or
+// nowhere, capabilities are built and run all the same (case D04).
+func TestCases_NoTemporaryFolder(t *testing.T) {
+	for name, folder := range map[string]string{"in the workspace": "ws", "missing": "none"} {
+		t.Run(name, func(t *testing.T) {
+			p := testkit.NewProvider(t, register("one", `console.log("it ran");`), execute("one"), testkit.OpenAIText("done"))
+			s := newSandboxed(t, p)
+			if err := os.Mkdir(s.ws, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			s.env = append(s.env, "TMPDIR="+filepath.Join(filepath.Dir(s.home), folder))
+			if code := s.wait(s.start("run", "go"), time.Minute); code != 0 {
+				t.Fatalf("exit code %d\n%s", code, s.errs.String())
+			}
+			if result := lastResult(t, p.Requests()[2].Body); result != "it ran" {
+				t.Error(result)
+			}
+		})
+	}
+}

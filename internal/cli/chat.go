@@ -19,8 +19,8 @@ func (c *command) chatCommand() *cobra.Command {
 		Use:   "chat",
 		Short: "Have a conversation in the terminal",
 		Long: `Have a conversation. Enter sends; Alt-Enter or Ctrl-J begins a new line; the arrow keys bring back earlier
-prompts. Ctrl-C stops what the agent does, not the chat; Ctrl-D leaves it. When stdin is no terminal,
-each of its lines is a prompt.
+prompts. Ctrl-C stops what the agent does, not the chat; Ctrl-D leaves it. What is typed while the agent
+works is the draft of the next prompt. When stdin is no terminal, each of its lines is a prompt.
 
 The conversation is kept. --continue goes on with the latest one of the workspace.
 
@@ -35,7 +35,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 configuration or credentials, 5 sandbox
 
 // chat goes from prompt to prompt until the person leaves.
 func (c *command) chat(ctx context.Context, o runOptions) error {
-	return c.withConversation(ctx, o, "chat", c.questions(), func(v *conversation) error {
+	return c.withConversation(ctx, o, "chat", c.approver(), func(v *conversation) error {
 		next, err := c.prompts(ctx, v)
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ func (c *command) prompts(ctx context.Context, v *conversation) (next func() (st
 		return nil, err
 	}
 	return func() (string, error) {
-		prompt, err := newEditor(history, "", "› ").ask(ctx, c.Std)
+		prompt, err := newEditor(history, c.quiet.Take(), "› ").ask(ctx, c.Std)
 		if err == nil {
 			history = append(history, prompt)
 		}

@@ -38,6 +38,10 @@ func System() Std {
 
 // Main runs one command and returns its exit code.
 func Main(args []string, std Std) int {
+	if in, ok := std.In.(*os.File); ok && std.InTTY {
+		exit, restore := std.Exit, terminal.Keep(in)
+		std.Exit = func(code int) { restore(); exit(code) }
+	}
 	ctx, interrupts, stop := interruptible(std)
 	defer stop()
 	out := &output{w: std.Out}
@@ -56,7 +60,8 @@ func Main(args []string, std Std) int {
 type command struct {
 	Std
 	json   bool
-	status *statusLine // of a running turn; nil when there is none
+	status *statusLine     // of a running turn; nil when there is none
+	quiet  *terminal.Quiet // while turns are played; nil when it is none
 	store  *secret.Store
 
 	settingsFile string // in the place of the one in our folder; "": that one

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/tendril-agent/tendril/internal/agent"
 	"github.com/tendril-agent/tendril/internal/capability"
 	"github.com/tendril-agent/tendril/internal/session"
+	"github.com/tendril-agent/tendril/internal/terminal"
 )
 
 // conversation is a session with the agent that goes on with it.
@@ -51,6 +53,15 @@ func (c *command) withConversation(ctx context.Context, o runOptions, client str
 	v, err := c.converse(ctx, a, m, o, client)
 	if err != nil {
 		return err
+	}
+	if in, ok := c.In.(*os.File); ok && c.InTTY && (c.OutTTY || c.ErrTTY) { // what is typed would stand in what is shown
+		c.quiet = terminal.Hush(in)
+		defer func() {
+			if ctx.Err() != nil {
+				c.quiet.Hold() // Ctrl-C drops what was typed
+			}
+			c.quiet.Restore()
+		}()
 	}
 	return do(v)
 }

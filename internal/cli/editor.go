@@ -62,7 +62,7 @@ func (e *editor) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		e.hint = ""
 	case tea.PasteMsg:
-		msg.Content = terminal.Clean(strings.ReplaceAll(msg.Content, "\r", "\n"))
+		msg.Content = terminal.Clean(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(msg.Content))
 		return e.pass(msg)
 	}
 	return e.pass(msg)

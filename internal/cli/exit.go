@@ -13,6 +13,7 @@ import (
 	"github.com/tendril-agent/tendril/internal/config"
 	"github.com/tendril-agent/tendril/internal/sandbox"
 	"github.com/tendril-agent/tendril/internal/secret"
+	"github.com/tendril-agent/tendril/internal/session"
 	"github.com/tendril-agent/tendril/internal/terminal"
 )
 
@@ -53,7 +54,7 @@ func exitCode(err error) int {
 		return exit.code
 	case errors.Is(err, config.ErrConfig), errors.Is(err, secret.ErrFile):
 		return exitConfig
-	case errors.Is(err, secret.ErrInvalid):
+	case errors.Is(err, secret.ErrInvalid), errors.Is(err, session.ErrTitle):
 		return exitUsage
 	case errors.Is(err, sandbox.ErrNoDeno):
 		return exitSandbox

@@ -51,8 +51,11 @@ func TestSession_LosesNothingToAKill(t *testing.T) {
 
 	cmd = s.start("run", "--continue", "answer")
 	eventually(t, "half an answer", func() bool { return strings.Contains(s.shown("last"), "half an answer") })
+	if text := s.shown("last"); !strings.Contains(text, "the turn still runs") {
+		t.Errorf("while it runs:\n%s", text)
+	}
 	kill(t, cmd)
-	if text := s.shown("last"); !strings.Contains(text, "half an answer") {
+	if text := s.shown("last"); !strings.Contains(text, "half an answer") || !strings.Contains(text, "> the turn ended early: interrupted") {
 		t.Errorf("what was shown is lost:\n%s", text)
 	}
 	if code := s.wait(s.start("run", "--continue", "go on"), time.Minute); code != 0 {

@@ -4,16 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -90,9 +85,6 @@ func (c *command) mcp(ctx context.Context, o mcpOptions) (err error) {
 	if address != "" {
 		return c.mcpHTTP(ctx, server, address, dirs)
 	}
-	pipe := make(chan os.Signal, 1)
-	signal.Notify(pipe, syscall.SIGPIPE) // else a client that is gone would kill us before anything is put away
-	defer signal.Stop(pipe)
 	ctx, stop := untilHungUp(ctx, out)
 	defer stop()
 	if err := server.ServeStdio(ctx, c.In, out); err != nil && !errors.Is(err, context.Canceled) {
@@ -156,35 +148,4 @@ func loopback(address string) (string, error) {
 		return "", usageError("--http %s: MCP is served on this machine only, at 127.0.0.1 or [::1]; from elsewhere use a tunnel: ssh -L %s:127.0.0.1:%s HOST", address, port, port)
 	}
 	return net.JoinHostPort(ip.String(), port), nil
-}
-
-// hangUpEvery is how often a silent server looks whether its client is there.
-const hangUpEvery = 500 * time.Millisecond
-
-// untilHungUp ends the context when nobody reads out any more. Without this a
-// call that prints nothing would run to its end for a client that is gone.
-func untilHungUp(ctx context.Context, out io.Writer) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	if o, ok := out.(*output); ok {
-		out = o.w
-	}
-	file, ok := out.(*os.File)
-	if !ok {
-		return ctx, cancel
-	}
-	go func() {
-		tick := time.NewTicker(hangUpEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				if hungUp(file) {
-					cancel()
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return ctx, cancel
 }

@@ -56,7 +56,8 @@ func (c *command) sidecar(ctx context.Context, g *engine) error {
 	if c.InTTY {
 		c.warn("this speaks a protocol that programs speak; in a terminal you want: tendril run")
 	}
-	defer brokenPipesAreErrors()()
+	ctx, stop := untilHungUp(ctx, out)
+	defer stop()
 	defer g.close()
 	return sidecar.Serve(ctx, sidecar.Options{
 		In: c.In, Out: out, Log: func(text string) { fmt.Fprintf(c.Err, "! %s\n", terminal.Clean(text)) },

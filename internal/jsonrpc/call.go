@@ -62,7 +62,7 @@ func (c *Conn) forget(id string) {
 func (c *Conn) settle(m message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	id := string(m.id)
+	id := canonicalID(m.id) // some clients write our 1 as 1.0
 	if answer := c.waiting[id]; answer != nil {
 		delete(c.waiting, id)
 		answer <- m // it has room for one

@@ -130,7 +130,10 @@ func TestConn_AnswersEachLine(t *testing.T) {
 		"zero id":             {`{"jsonrpc":"2.0","id":0,"method":"echo"}`, `{"jsonrpc":"2.0","id":0,"result":null}`},
 		"string id":           {`{"jsonrpc":"2.0","id":"a\"é<","method":"echo"}`, `{"jsonrpc":"2.0","id":"a\"é<","result":null}`},
 		"null id":             {`{"jsonrpc":"2.0","id":null,"method":"echo"}`, `{"jsonrpc":"2.0","id":null,"result":null}`},
-		"object id":           {`{"jsonrpc":"2.0","id":{"a": true},"method":"echo"}`, `{"jsonrpc":"2.0","id":{"a":true},"result":null}`},
+		"object id":           {`{"jsonrpc":"2.0","id":{"a": true},"method":"echo"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
+		"array id":            {`{"jsonrpc":"2.0","id":[1],"method":"echo"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
+		"true id":             {`{"jsonrpc":"2.0","id":true,"method":"echo"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
+		"false id, no method": {`{"jsonrpc":"2.0","id":false}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`},
 		"duplicate keys":      {`{"jsonrpc":"2.0","id":1,"id":2,"method":"nope","method":"echo"}`, `{"jsonrpc":"2.0","id":2,"result":null}`},
 		"keys in other case":  {`{"jsonrpc":"2.0","id":1,"method":"echo","Method":"nope","ID":9}`, `{"jsonrpc":"2.0","id":1,"result":null}`},
 		"line separators":     {"{\"jsonrpc\":\"2.0\",\"id\":\"\u2028\",\"method\":\"echo\",\"params\":[\"a\u2029b\"]}", `{"jsonrpc":"2.0","id":"\u2028","result":["a\u2029b"]}`},
@@ -176,7 +179,7 @@ func TestConn_AnswersEachLine(t *testing.T) {
 func TestConn_IgnoresWhatAsksForNothing(t *testing.T) {
 	p := serve(t, 0, echo)
 	p.send("", "  \t ", "\r", `{"jsonrpc":"2.0","method":"unknown/notification"}`, `{"jsonrpc":"2.0","method":"echo"}`, `{"jsonrpc":"2.0","method":"later"}`,
-		`{"jsonrpc":"2.0","id":77,"result":{}}`, `{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}`, `{"jsonrpc":"2.0","method":"plain error"}`)
+		`{"jsonrpc":"2.0","id":77,"result":{}}`, `{"jsonrpc":"2.0","id":{},"result":{}}`, `{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}`, `{"jsonrpc":"2.0","method":"plain error"}`)
 	if _, err := io.WriteString(p.in, `{"jsonrpc":"2.0","id":1,"method":"echo"}`); err != nil { // without an end of line
 		t.Fatal(err)
 	}
@@ -238,6 +241,22 @@ func TestRequest_Reply(t *testing.T) {
 	}
 }
 
+// An id is a value, whatever its spelling, and keeps all its digits.
+func TestSameID(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{`0`, `0`, true}, {`5`, `5.0`, true}, {`-5.00`, `-5`, true}, {`"é"`, `"\u00e9"`, true}, {`"a/b"`, `"a\/b"`, true}, {`null`, `null`, true},
+		{`1`, `"1"`, false}, {`0`, ``, false}, {`null`, `""`, false}, {`5`, `5.5`, false}, {`50`, `5.0`, false},
+		{`9007199254740993`, `9007199254740992`, false}, {`9007199254740993`, `9007199254740993.0`, true},
+	} {
+		if got := jsonrpc.SameID(json.RawMessage(c.a), json.RawMessage(c.b)); got != c.same {
+			t.Errorf("%s and %s: %v", c.a, c.b, got)
+		}
+	}
+}
+
 // A request of ours gets its own answer: the first, and none after it gave up.
 func TestConn_Call(t *testing.T) {
 	p := serve(t, 0, func(p *peer) jsonrpc.Handler {
@@ -267,6 +286,11 @@ func TestConn_Call(t *testing.T) {
 	id := ask(`{"jsonrpc":"2.0","id":"a","method":"x"}`)
 	p.send(`{"jsonrpc":"2.0","id":"`+id+`","result":"of another id"}`, `{"jsonrpc":"2.0","id":`+id+`,"result":"one"}`, `{"jsonrpc":"2.0","id":`+id+`,"result":"two"}`)
 	if got := p.line(); got != `{"jsonrpc":"2.0","id":"a","result":"heard one"}` {
+		t.Error(got)
+	}
+	id = ask(`{"jsonrpc":"2.0","id":"float","method":"x"}`)
+	p.send(`{"jsonrpc":"2.0","id":` + id + `.0,"result":"a float"}`)
+	if got := p.line(); got != `{"jsonrpc":"2.0","id":"float","result":"heard a float"}` {
 		t.Error(got)
 	}
 	id = ask(`{"jsonrpc":"2.0","id":"b","method":"x"}`)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -75,11 +76,15 @@ func decode(line []byte) (message, *Error) {
 	}
 	m := message{id: fields["id"], result: fields["result"], err: fields["error"]}
 	raw, isRequest := fields["method"]
-	if !isRequest {
-		if m.result == nil && m.err == nil {
-			return m, Errorf(CodeInvalidRequest, `a message must have a "method", or a "result" or an "error"`)
-		}
+	if !isRequest && (m.result != nil || m.err != nil) {
 		return m, nil
+	}
+	if !isID(m.id) {
+		m.id = nil // by the specification such a request is answered under null
+		return m, Errorf(CodeInvalidRequest, `"id" must be a string or a number`)
+	}
+	if !isRequest {
+		return m, Errorf(CodeInvalidRequest, `a message must have a "method", or a "result" or an "error"`)
 	}
 	if string(fields["jsonrpc"]) != `"2.0"` {
 		return m, Errorf(CodeInvalidRequest, `"jsonrpc" must be "2.0"`)
@@ -94,6 +99,27 @@ func decode(line []byte) (message, *Error) {
 		return m, Errorf(CodeInvalidRequest, `"params" must be an object`)
 	}
 	return m, nil
+}
+
+// isID reports whether a JSON value may be an id: a string, a number or null; or
+// absent.
+func isID(raw json.RawMessage) bool {
+	return raw == nil || !strings.ContainsRune("{[tf", rune(raw[0]))
+}
+
+// SameID reports whether two ids are the same JSON value, however each is written:
+// "é" and "\u00e9", 5 and 5.0. Digits are never rounded.
+func SameID(a, b json.RawMessage) bool { return canonicalID(a) == canonicalID(b) }
+
+func canonicalID(raw json.RawMessage) string {
+	var text string
+	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &text) == nil {
+		return `"` + text // a number has no quote
+	}
+	if whole, fraction, _ := strings.Cut(string(raw), "."); strings.Trim(fraction, "0") == "" {
+		return whole
+	}
+	return string(raw)
 }
 
 // outgoing is a line of ours. Exactly one of Method, Result and Error is set.

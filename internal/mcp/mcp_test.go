@@ -452,6 +452,30 @@ func TestStdio_WaitsItsTurn(t *testing.T) {
 	within(t, "it ends", l.done)
 }
 
+// TestStdio_CancelsTheSameID: a cancellation may write the id in another way than
+// the call did, and one of another id ends nothing (case C05).
+func TestStdio_CancelsTheSameID(t *testing.T) {
+	w := waiting{make(chan struct{}, 100), make(chan struct{}, 100)}
+	l := stdio(t, newServer(t, mcp.Options{Tools: []agent.Tool{w.tool()}}))
+	l.send(t, initialize)
+	l.next(t)
+	for _, c := range []struct{ id, other, same string }{
+		{`0`, `"0"`, `0`}, {`"é"`, `"e"`, `"\u00e9"`}, {`5`, `50`, `5.0`}, {`7.0`, `null`, `7`}, {`9007199254740993`, `9007199254740992`, `9007199254740993`},
+	} {
+		l.send(t, `{"jsonrpc":"2.0","id":`+c.id+`,"method":"tools/call","params":{"name":"wait"}}`)
+		within(t, "it runs", w.runs)
+		l.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+c.other+`}}`)
+		l.send(t, `{"jsonrpc":"2.0","id":"p","method":"ping"}`)
+		if m := l.next(t); string(m.ID) != `"p"` || len(w.cancelled) > 0 {
+			t.Errorf("a cancellation of %s ended %s: %+v", c.other, c.id, m)
+		}
+		l.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+c.same+`}}`)
+		within(t, c.same+" is cancelled", w.cancelled)
+	}
+	l.in.Close()
+	within(t, "it ends", l.done)
+}
+
 // registry is a registry of the test: any definitions, in a real file's info.
 type registry struct {
 	mu   sync.Mutex

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -169,7 +168,7 @@ func (t *stdio) cancel(ctx context.Context, params json.RawMessage) {
 	var cancelled []int64
 	t.mu.Lock()
 	for n, call := range t.calls {
-		if bytes.Equal(call.id, fields["requestId"]) {
+		if jsonrpc.SameID(call.id, fields["requestId"]) {
 			call.cancelled = true
 			cancelled = append(cancelled, n)
 		}

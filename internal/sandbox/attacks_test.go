@@ -247,7 +247,7 @@ func runWithAllPermissions(t *testing.T, f *fixture, job Job) Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stage, err := newStage(f.runner.Home, job.Name, job.Source)
+	stage, err := newStage(job.Name, job.Source)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,7 +76,7 @@ func (r *Runner) stageCheck(name string, source []byte) (*stage, error) {
 	if r.Deno.Path == "" {
 		return nil, fmt.Errorf("%w; run `tendril setup`", ErrNoDeno)
 	}
-	s, err := newStage(r.Home, name, source)
+	s, err := newStage(name, source)
 	if err != nil {
 		return nil, err
 	}

@@ -44,9 +44,8 @@ func (r *Runner) Prepare(workspace string) {
 	r.prepareNext(ownerOf(workspace))
 	if first {
 		go func() {
-			sweep(os.TempDir())
-			if r.Home != "" {
-				sweep(filepath.Join(r.Home, "run"))
+			for _, base := range stageBases() {
+				sweep(base)
 			}
 		}()
 	}

@@ -57,7 +57,7 @@ func TestSweep(t *testing.T) {
 	t.Setenv("TMPDIR", base)
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	left := func(source string) *stage {
-		s, err := newStage("", "left", []byte(source))
+		s, err := newStage("left", []byte(source))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestSweep(t *testing.T) {
 		t.Fatal("its temporary files are not elsewhere")
 	}
 	lying := left("") // its note names what is not ours
-	used, err := newStage("", "used", nil)
+	used, err := newStage("used", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestSweep_WhileStagesAreMade(t *testing.T) {
 		}
 	})
 	for range 200 {
-		s, err := newStage("", "used", []byte("1"))
+		s, err := newStage("used", []byte("1"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -145,7 +145,7 @@ func TestRunner_BadFlagIsACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	access.net = []string{"not a host"}
-	stage, err := newStage(runner.Home, job.Name, nil)
+	stage, err := newStage(job.Name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

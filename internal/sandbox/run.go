@@ -90,7 +90,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Result, error) {
 	if ctx.Err() != nil {
 		return cancelledEarly(begin), nil
 	}
-	stage, err := newStage(r.Home, job.Name, job.Source, append(access.read, access.write...)...)
+	stage, err := newStage(job.Name, job.Source, append(access.read, access.write...)...)
 	if err != nil {
 		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
 	}

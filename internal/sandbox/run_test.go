@@ -349,7 +349,7 @@ func TestAccess_DeniesPrivateAddresses(t *testing.T) {
 			t.Fatal(err)
 		}
 		access.net = hosts
-		stage, err := newStage(runner.Home, job.Name, job.Source)
+		stage, err := newStage(job.Name, job.Source)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -443,12 +443,26 @@ func TestRunner_StageIsRemoved(t *testing.T) {
 	}
 }
 
-func TestRunner_StageOutsideOfTheWorkspace(t *testing.T) {
-	tmp := t.TempDir()
-	t.Setenv("TMPDIR", tmp)
-	got := mustRun(t, newRunner(t), Job{Name: "inside", Source: []byte(`console.log([...Deno.readDirSync(".")].length)`), Workspace: tmp})
-	if got.Text != "0" {
-		t.Error(got.Text)
+// Where the folder for temporary files lies in the workspace, or cannot be written
+// (case D04), another one serves: for a run, and for the gate's checks.
+func TestRunner_StageElsewhere(t *testing.T) {
+	workspace := t.TempDir()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runner := newRunner(t)
+	source := []byte(`console.log([...Deno.readDirSync(".")].length)`)
+	for name, tmp := range map[string]string{"in the workspace": workspace, "missing": file + "-none", "a file": file} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TMPDIR", tmp)
+			if got := mustRun(t, runner, Job{Name: "inside", Source: source, Workspace: workspace}); got.Text != "0" {
+				t.Error(got.Text)
+			}
+			if _, err := runner.Imports(t.Context(), "inside", source); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -34,17 +34,13 @@ type stage struct {
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,199}$`)
 
 // newStage makes the folder outside of the given paths. Close removes it.
-func newStage(home, name string, source []byte, outside ...string) (*stage, error) {
+func newStage(name string, source []byte, outside ...string) (*stage, error) {
 	if !namePattern.MatchString(name) {
 		return nil, fmt.Errorf("the name %q cannot be a file name: use letters, digits and _", name)
 	}
-	base, err := stageBase(home, outside)
+	root, unlock, err := placeRoot(outside)
 	if err != nil {
 		return nil, err
-	}
-	root, unlock, err := makeRoot(base)
-	if err != nil {
-		return nil, fmt.Errorf("make a private folder for the run: %w", err)
 	}
 	s := &stage{root: root, name: name, tmpDir: filepath.Join(root, "tmp"), unlock: unlock}
 	if err := s.fill(source); err != nil {
@@ -126,21 +122,11 @@ func (s *stage) fill(source []byte) error {
 	return os.WriteFile(s.source(), source, 0o400)
 }
 
-// stageBase prefers the system's folder for temporary files. Where a grant
-// reaches that one, or Deno's flags cannot express it, our own folder serves.
-func stageBase(home string, outside []string) (string, error) {
-	bases := []string{os.TempDir()}
-	if home != "" {
-		bases = append(bases, filepath.Join(home, "run"))
-	}
+// placeRoot makes the folder in the first of [stageBases] that can be written, that
+// no grant reaches, and that Deno's flags can express.
+func placeRoot(outside []string) (root string, unlock func(), err error) {
 	var problems []error
-	for i, base := range bases {
-		if i > 0 {
-			if err := os.MkdirAll(base, 0o700); err != nil {
-				problems = append(problems, err)
-				continue
-			}
-		}
+	for _, base := range stageBases() {
 		real, err := realPath(base)
 		if err == nil {
 			err = expressible(real)
@@ -149,11 +135,27 @@ func stageBase(home string, outside []string) (string, error) {
 			err = fmt.Errorf("%s can be reached by the run", real)
 		}
 		if err == nil {
-			return real, nil
+			root, unlock, err = makeRoot(real)
+		}
+		if err == nil {
+			return root, unlock, nil
 		}
 		problems = append(problems, err)
 	}
-	return "", fmt.Errorf("no place for the private folder of a run: %w", errors.Join(problems...))
+	return "", nil, fmt.Errorf("no place for the private folder of a run: %w; set TMPDIR to a folder that can be written", errors.Join(problems...))
+}
+
+// stageBases are the folders for temporary files, the system's first. Our own
+// folder is none of them: it is closed to runs.
+func stageBases() []string {
+	bases := []string{os.TempDir()}
+	if runtime.GOOS != "windows" {
+		bases = append(bases, "/tmp", "/var/tmp")
+	}
+	if private := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(private) {
+		bases = append(bases, private)
+	}
+	return bases
 }
 
 func (s *stage) bootstrap() string { return filepath.Join(s.root, "boot", "bootstrap.ts") }

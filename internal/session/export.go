@@ -44,7 +44,7 @@ func Markdown(info Info, events []agent.Event) string {
 	}
 	rest()
 	if n := len(events); n > 0 && events[n-1].Type != agent.TurnFinished {
-		b.WriteString("\n> the turn has not ended\n")
+		b.WriteString("\n> the turn still runs\n")
 	}
 	return b.String()
 }

@@ -30,10 +30,11 @@ func thisProcess() process {
 }
 
 // vacant refuses a session that somebody has open.
-func (s *Store) vacant(tx transaction, n int64, id string) error {
+func (s *Store) vacant(ctx context.Context, q queryer, id string) error {
 	var p process
 	var heartbeat int64
-	err := tx.queryRow("SELECT holder, pid, started, machine, heartbeat FROM leases WHERE session = ?", n).
+	err := q.QueryRowContext(ctx, `SELECT l.holder, l.pid, l.started, l.machine, l.heartbeat FROM leases l
+		JOIN sessions s ON s.n = l.session WHERE s.id = ?`, id).
 		Scan(&p.holder, &p.pid, &p.started, &p.machine, &heartbeat)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

@@ -27,8 +27,8 @@ type Query struct {
 const columns = `s.id, s.title, s.folder, s.client, s.parent, s.created, s.updated, s.turns,
 	(SELECT sum(usd) FROM spend WHERE spend.session = s.id)`
 
-// List returns sessions, those that were used last first, and a cursor for the
-// next page, "" at the end.
+// List returns the sessions in which something was said, those that were used
+// last first, and a cursor for the next page, "" at the end.
 func (s *Store) List(ctx context.Context, q Query) (list []Info, next string, err error) {
 	list = []Info{}
 	statement, args, err := q.sql()
@@ -52,7 +52,7 @@ func (s *Store) List(ctx context.Context, q Query) (list []Info, next string, er
 			next = cursor
 			break
 		}
-		info.Match = match.String
+		info.Match = excerpt(match.String, q.Text)
 		cursor = fmt.Sprintf("%d.%d", info.Updated.UnixMilli(), n)
 		list = append(list, info)
 	}
@@ -68,11 +68,11 @@ var ErrCursor = errors.New("the cursor is not one that a list of sessions ended 
 // sql is the query as a statement.
 func (q Query) sql() (statement string, args []any, err error) {
 	from, match := "sessions s", "NULL"
-	where := []string{"1"}
+	where := []string{"s.turns > 0"}
 	if text := strings.TrimSpace(strings.ReplaceAll(q.Text, "\x00", " ")); text != "" {
 		from += ` LEFT JOIN (SELECT e.session, max(e.n) AS n FROM session_text t JOIN events e ON e.n = t.rowid WHERE session_text MATCH ? GROUP BY e.session) hit ON hit.session = s.n`
-		match = "(SELECT snippet(session_text, 0, '', '', '…', 16) FROM session_text WHERE session_text MATCH ? AND rowid = hit.n)"
-		args = append(args, words(text), words(text), "%"+escapeLike(text)+"%")
+		match = "(SELECT text FROM session_text WHERE rowid = hit.n)"
+		args = append(args, matching(text), "%"+escapeLike(text)+"%")
 		where = append(where, `(hit.n IS NOT NULL OR s.title LIKE ? ESCAPE '\')`)
 	}
 	if q.Folder != "" {
@@ -94,9 +94,9 @@ func (q Query) sql() (statement string, args []any, err error) {
 	return statement, args, nil
 }
 
-// words makes a full text query of what a person typed: nothing of it is
+// matching makes a full text query of what a person typed: nothing of it is
 // syntax.
-func words(text string) string {
+func matching(text string) string {
 	fields := strings.Fields(text)
 	for i, f := range fields {
 		fields[i] = `"` + strings.ReplaceAll(f, `"`, `""`) + `"`
@@ -177,18 +177,29 @@ func (s *Store) Match(ctx context.Context, prefix string) ([]Info, error) {
 }
 
 // Events returns the events of a session, in order, also of one that is in use.
+// A turn that its process left unfinished is ended as [Store.Load] would end it,
+// but nothing is written.
 func (s *Store) Events(ctx context.Context, id string) ([]agent.Event, error) {
 	if _, err := s.Info(ctx, id); err != nil {
 		return nil, err
+	}
+	var busy *BusyError
+	inUse := s.vacant(ctx, s.db.SQL, id) // asked first: what comes later may be the end
+	if inUse != nil && !errors.As(inUse, &busy) {
+		return nil, fmt.Errorf("session %s: %w", id, s.db.Noted(inUse))
 	}
 	events, err := read(ctx, s.db.SQL, id)
 	if err != nil {
 		return nil, fmt.Errorf("session %s: %w", id, s.db.Noted(err))
 	}
+	if inUse == nil {
+		events = append(events, agent.Interrupted(events)...)
+	}
 	return events, nil
 }
 
 type queryer interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 

@@ -171,17 +171,53 @@ const maxTitle = 80
 // a list could stumble over.
 func title(s string) string {
 	for line := range strings.Lines(s) {
-		words := strings.FieldsFunc(line, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) })
-		if len(words) == 0 {
-			continue
+		runes := []rune(words(line))
+		switch {
+		case len(runes) > maxTitle:
+			return strings.TrimRightFunc(string(runes[:maxTitle-1]), func(r rune) bool { return r == ' ' || joins(r) }) + "…"
+		case len(runes) > 0:
+			return string(runes)
 		}
-		runes := []rune(strings.ToValidUTF8(strings.Join(words, " "), "\uFFFD"))
-		if len(runes) > maxTitle {
-			return strings.TrimSpace(string(runes[:maxTitle-1])) + "…"
-		}
-		return string(runes)
 	}
 	return ""
+}
+
+// words is what is seen of a line, with one space between words. Of what is not
+// seen only joiners are left, between what they join: emoji, and the letters of
+// some scripts.
+func words(line string) string {
+	runes := []rune(strings.ToValidUTF8(line, "\uFFFD"))
+	seen := func(i int) bool {
+		return i >= 0 && i < len(runes) && unicode.IsGraphic(runes[i]) && !unicode.IsSpace(runes[i])
+	}
+	var b strings.Builder
+	for i, r := range runes {
+		if seen(i) || joins(r) && seen(i-1) && seen(i+1) {
+			b.WriteRune(r)
+		} else {
+			b.WriteByte(' ')
+		}
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
+func joins(r rune) bool { return r == '\u200c' || r == '\u200d' }
+
+// ErrTitle means that a session cannot be called so.
+var ErrTitle = errors.New("the title of a session")
+
+// checkTitle refuses a title that would not be kept as it is written.
+func checkTitle(s string) error {
+	s = strings.TrimSpace(s)
+	switch n := len([]rune(words(s))); {
+	case n == 0:
+		return fmt.Errorf("%w cannot be blank", ErrTitle)
+	case strings.ContainsAny(s, "\n\r\v\f\u0085\u2028\u2029"):
+		return fmt.Errorf("%w must be one line; nothing is changed", ErrTitle)
+	case n > maxTitle:
+		return fmt.Errorf("%w may have %d characters, this one has %d; nothing is changed", ErrTitle, maxTitle, n)
+	}
+	return nil
 }
 
 // repair ends a turn that its process left unfinished.

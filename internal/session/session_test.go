@@ -15,6 +15,7 @@ import (
 
 	"github.com/tendril-agent/tendril/internal/agent"
 	"github.com/tendril-agent/tendril/internal/store"
+	"github.com/tendril-agent/tendril/internal/terminal"
 )
 
 func openAt(t testing.TB, path string) *Store {
@@ -178,6 +179,10 @@ func TestStore_LoadEndsWhatWasInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		alive := openAt(t, path)
+		seen, err := alive.Events(t.Context(), session.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
 		again, err := alive.Load(t.Context(), session.ID())
 		if err != nil {
 			t.Fatalf("after %d: %v", n, err)
@@ -187,6 +192,9 @@ func TestStore_LoadEndsWhatWasInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		last := events[len(events)-1]
+		if !equalJSON(t, seen, events) {
+			t.Errorf("after %d: without loading it, %s\nwas read", n, toJSON(t, seen))
+		}
 		if n < len(whole) && last.Stop != agent.StopInterrupted || last.Type != agent.TurnFinished {
 			t.Errorf("after %d: last = %+v", n, last)
 		}
@@ -243,6 +251,12 @@ func TestStore_OneWriterAtATime(t *testing.T) {
 	}
 	if _, err := two.Fork(t.Context(), session.ID(), New{}); err != nil {
 		t.Errorf("a fork of a session in use: %v", err)
+	}
+	appendAll(t, session, new(script).add(prompt("long")).out)
+	for _, s := range []*Store{one, two} {
+		if events, err := s.Events(t.Context(), session.ID()); err != nil || len(events) != 1 {
+			t.Errorf("a turn that runs was ended: %v, %v", types(events), err)
+		}
 	}
 	session.Close()
 	taken, err := two.Load(t.Context(), session.ID())
@@ -332,6 +346,10 @@ func TestStore_ListAndSearch(t *testing.T) {
 			t.Errorf("search for %q = %q, want %d", query, got, want)
 		}
 	}
+	create(t, s) // in which nothing is said
+	if got := titles(Query{}); len(got) != 3 {
+		t.Errorf("listed %q", got)
+	}
 	if got := titles(Query{Folder: "/elsewhere"}); len(got) != 0 {
 		t.Errorf("another folder has %q", got)
 	}
@@ -377,7 +395,7 @@ func TestStore_ForkRenameDelete(t *testing.T) {
 	if info.Parent != session.ID() || info.Title != "first needle" || info.Turns != 1 || info.Folder != "/other" {
 		t.Errorf("fork = %+v", info)
 	}
-	if err := s.Rename(t.Context(), fork.ID(), " a\nb "); err != nil {
+	if err := s.Rename(t.Context(), fork.ID(), " a b\n"); err != nil {
 		t.Error(err)
 	}
 	if err := s.Rename(t.Context(), fork.ID(), " \n\x1b"); err == nil {
@@ -388,7 +406,7 @@ func TestStore_ForkRenameDelete(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, _, _ := s.List(t.Context(), Query{Text: "needle"})
-	if len(list) != 1 || list[0].ID != fork.ID() || list[0].Title != "a" {
+	if len(list) != 1 || list[0].ID != fork.ID() || list[0].Title != "a b" {
 		t.Errorf("after the delete a search finds %+v", list)
 	}
 	var left int
@@ -449,7 +467,45 @@ func TestStore_InMemory(t *testing.T) {
 	session.Close()
 }
 
-func FuzzWords(f *testing.F) {
+func TestTitle(t *testing.T) {
+	long := strings.Repeat("x", maxTitle)
+	for in, want := range map[string]string{
+		"\n \x1b\na\tb\x00c\nd": "a b c", "👩\u200d💻 and ❤\ufe0f\u200d🔥": "👩\u200d💻 and ❤\ufe0f\u200d🔥", "می\u200cخواهم": "می\u200cخواهم",
+		"\u200d a\u200d \u200db": "a b", "a\u200d\u200db": "a b", "a\u202eb\u2066c\u200fd": "a b c d", "\xff": "\ufffd",
+		long: long, long + "y": long[:maxTitle-1] + "…", long[2:] + "👩\u200d💻": long[2:] + "👩…",
+	} {
+		if got := title(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+	s := open(t)
+	session := create(t, s)
+	for _, to := range []string{"a\nb", "a\r\nb", "a\u2028b", long + "y", "", " \n\x1b"} {
+		if err := s.Rename(t.Context(), session.ID(), to); !errors.Is(err, ErrTitle) {
+			t.Errorf("%q: %v", to, err)
+		}
+	}
+	for _, to := range []string{long, "👩\u200d💻", " a \n"} {
+		if err := s.Rename(t.Context(), session.ID(), to); err != nil {
+			t.Errorf("%q: %v", to, err)
+		}
+		if info, err := s.Info(t.Context(), session.ID()); err != nil || info.Title != strings.TrimSpace(to) {
+			t.Errorf("%q: %q, %v", to, info.Title, err)
+		}
+	}
+}
+
+func FuzzTitle(f *testing.F) {
+	f.Add("a\n\u200d👩\u200d💻\u202e\xff")
+	f.Fuzz(func(t *testing.T, s string) {
+		got := title(s)
+		if len([]rune(got)) > maxTitle || terminal.Line(got) != got || got != "" && title(got) != got {
+			t.Errorf("%q of %q", got, s)
+		}
+	})
+}
+
+func FuzzMatching(f *testing.F) {
 	for _, s := range []string{"a", `"`, "*", "NEAR(a b)", "a:b", "^x", "\x00", "-a", "😀"} {
 		f.Add(s)
 	}

@@ -130,7 +130,7 @@ func (s *Store) Load(ctx context.Context, id string) (*Session, error) {
 		if err := find(tx, id, &session.n); err != nil {
 			return err
 		}
-		if err := s.vacant(tx, session.n, id); err != nil {
+		if err := s.vacant(ctx, tx, id); err != nil {
 			return err
 		}
 		if err := s.lease(tx, session.n); err != nil {
@@ -153,10 +153,11 @@ func find(tx transaction, id string, n *int64) error {
 	return err
 }
 
-// Rename gives a session another title.
+// Rename gives a session another title. The error may be [ErrNotFound], or
+// [ErrTitle].
 func (s *Store) Rename(ctx context.Context, id, to string) error {
-	if title(to) == "" {
-		return errors.New("the title of a session cannot be blank")
+	if err := checkTitle(to); err != nil {
+		return err
 	}
 	err := s.change(ctx, func(tx transaction) error {
 		var n int64
@@ -180,7 +181,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 		if err := find(tx, id, &n); err != nil {
 			return err
 		}
-		if err := s.vacant(tx, n, id); err != nil {
+		if err := s.vacant(ctx, tx, id); err != nil {
 			return err
 		}
 		if _, err := tx.exec("DELETE FROM session_text WHERE rowid IN (SELECT n FROM events WHERE session = ?)", n); err != nil {

@@ -62,13 +62,13 @@ type server struct {
 	current  *session
 
 	mu      sync.Mutex
-	running *prompt // nil when idle
-	ended   string  // the id of the last prompt that ended
+	running *prompt         // nil when idle
+	ended   json.RawMessage // the id of the last prompt that ended
 }
 
 // prompt is one that is at work.
 type prompt struct {
-	id     string
+	id     json.RawMessage
 	cancel context.CancelFunc
 }
 
@@ -113,7 +113,7 @@ func (s *server) prompt(ctx context.Context, r *jsonrpc.Request) (any, error) {
 		return nil, err
 	}
 	turn, cancel := context.WithCancel(ctx)
-	if !s.begin(string(r.ID()), cancel) {
+	if !s.begin(r.ID(), cancel) {
 		cancel()
 		return nil, jsonrpc.Errorf(codeBusy, "Prompt already in progress")
 	}
@@ -145,7 +145,7 @@ func (s *server) run(ctx context.Context, ss *session, text string) error {
 }
 
 // begin notes that a prompt is at work. It reports false when another one is.
-func (s *server) begin(id string, cancel context.CancelFunc) bool {
+func (s *server) begin(id json.RawMessage, cancel context.CancelFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running != nil {
@@ -173,7 +173,7 @@ func (s *server) cancel(params json.RawMessage) {
 	_ = decode(params, &p) // then it names none
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running == nil || p.ID != nil && string(p.ID) == s.ended && s.ended != s.running.id {
+	if s.running == nil || p.ID != nil && jsonrpc.SameID(p.ID, s.ended) && !jsonrpc.SameID(s.ended, s.running.id) {
 		return
 	}
 	s.running.cancel()
