@@ -4,6 +4,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -87,7 +88,12 @@ func TestBrowser(t *testing.T) {
 				if err := os.Remove(filepath.Join(s.home, "config.json")); err != nil {
 					t.Fatal(err)
 				}
-				s.env = append(s.env, "OPENAI_API_KEY=", "OLLAMA_HOST=http://127.0.0.1:1")
+				user := filepath.Join(filepath.Dir(s.home), "user")
+				s.env = append(s.env, "HOME="+user, "OPENAI_API_KEY=", "OLLAMA_HOST=http://127.0.0.1:1")
+				notes := filepath.Join(user, "tendril-workspace", "notes.md")
+				if err := errors.Join(os.MkdirAll(filepath.Dir(notes), 0o755), os.WriteFile(notes, []byte("one two three four five\n"), 0o644)); err != nil {
+					t.Fatal(err)
+				}
 			} else if err := os.Mkdir(s.ws, 0o755); err != nil {
 				t.Fatal(err)
 			}

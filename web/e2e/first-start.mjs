@@ -10,7 +10,7 @@ await test(async () => {
   await page.getByRole('button', { name: 'Start', exact: true }).click()
   await page.getByRole('list', { name: 'Examples' }).getByRole('button', { name: /How many words/ }).click()
   if ((await message(page).inputValue()) !== '') await message(page).press('Enter')
-  await log(page).getByText(/text files? with \d+ words|words in all/).first().waitFor()
+  await log(page).getByText(/1 text file with 5 words/).first().waitFor()
   await page.getByRole('region', { name: /Built count_words/ }).first().waitFor()
   await page.getByRole('button', { name: 'Send', exact: true }).waitFor()
   await message(page).fill('How many words are in my text files?')
