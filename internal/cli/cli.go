@@ -89,7 +89,7 @@ stdout: {"type": "error", "error": {"message": …}, "exit_code": …}; stderr t
 	root.PersistentFlags().BoolVar(&c.json, "json", false, "machine-readable output")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
-	c.group(root).AddCommand(c.runCommand(), c.chatCommand(), c.acpCommand(), c.sessionCommand(), c.capabilityCommand(), c.modelCommand(), c.setupCommand(), c.doctorCommand(), c.configCommand(), c.secretCommand(), c.mcpCommand(), c.sidecarCommand(), c.versionCommand())
+	c.group(root).AddCommand(c.runCommand(), c.chatCommand(), c.acpCommand(), c.sessionCommand(), c.capabilityCommand(), c.modelCommand(), c.setupCommand(), c.doctorCommand(), c.configCommand(), c.secretCommand(), c.mcpCommand(), c.sidecarCommand(), c.windowCommand(), c.versionCommand())
 	c.hostFlags(root)
 	usageErrors(root)
 	return root

@@ -22,6 +22,7 @@ import (
 	"github.com/tendril-agent/tendril/internal/secret"
 	"github.com/tendril-agent/tendril/internal/session"
 	"github.com/tendril-agent/tendril/internal/terminal"
+	"github.com/tendril-agent/tendril/internal/window"
 	"github.com/tendril-agent/tendril/internal/workspace"
 	"github.com/tendril-agent/tendril/web"
 )
@@ -57,46 +58,60 @@ func (c *command) host(ctx context.Context, o hostOptions) error {
 	if err := config.Prepare(dirs.Tendril); err != nil {
 		return &exitError{code: exitConfig, err: err}
 	}
-	h, sessions, closeAll, err := c.startHost(ctx, dirs, o)
+	shown := &shownWindow{}
+	h, closeAll, err := c.startHost(ctx, dirs, o, shown)
 	if err != nil || h == nil {
 		return err
 	}
 	defer closeAll()
-	_ = sessions
-	c.showLink(h.Link(), o)
-	return h.Serve(ctx)
+	if o.noOpen {
+		c.showLink(h.Link(), o)
+		return h.Serve(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	served := make(chan error, 1)
+	go func() {
+		served <- h.Serve(ctx)
+		cancel()
+	}()
+	c.attendWindow(ctx, shown, h, dirs)
+	cancel()
+	return <-served
 }
 
 // startHost makes a host, unless one of this user runs: then that one shows the
 // app. Two starts at once are one after the other.
-func (c *command) startHost(ctx context.Context, dirs config.Dirs, o hostOptions) (h *host.Host, sessions *session.Store, closeAll func(), err error) {
+func (c *command) startHost(ctx context.Context, dirs config.Dirs, o hostOptions, shown *shownWindow) (h *host.Host, closeAll func(), err error) {
 	unlock, err := lockedfile.MutexAt(filepath.Join(dirs.Tendril, "host.lock")).Lock()
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("the folder %s cannot be used: %w", dirs.Tendril, err)
+		return nil, nil, fmt.Errorf("the folder %s cannot be used: %w", dirs.Tendril, err)
 	}
 	defer unlock()
 	switch running, err := c.findHost(ctx, dirs.Tendril, !o.noOpen); {
 	case err != nil:
-		return nil, nil, nil, err
+		return nil, nil, err
 	case running != nil && running.Shown:
 		fmt.Fprintln(c.Err, "Tendril runs already; its window came forward")
-		return nil, nil, nil, nil
+		return nil, nil, nil
 	case running != nil:
 		fmt.Fprintln(c.Err, "Tendril runs already")
-		c.showLink(running.Link, o)
-		return nil, nil, nil, nil
+		if o.noOpen || window.OpenBrowser(ctx, running.Link, c.Getenv) != nil {
+			c.showLink(running.Link, o)
+		}
+		return nil, nil, nil
 	}
 	password, err := c.secrets().Lookup(ctx, host.PasswordName)
 	if err != nil && !errors.Is(err, secret.ErrNotFound) {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	db, err := c.database(ctx, dirs)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	sessions, err = session.Open(ctx, db)
+	sessions, err := session.Open(ctx, db)
 	if err != nil {
-		return nil, nil, nil, errors.Join(err, db.Close())
+		return nil, nil, errors.Join(err, db.Close())
 	}
 	services := c.services(o)
 	closeAll = func() {
@@ -117,9 +132,9 @@ func (c *command) startHost(ctx context.Context, dirs config.Dirs, o hostOptions
 	})
 	if err != nil {
 		closeAll()
-		return nil, nil, nil, &exitError{code: exitConfig, err: err}
+		return nil, nil, &exitError{code: exitConfig, err: err}
 	}
-	return h, sessions, closeAll, nil
+	return h, closeAll, nil
 }
 
 // agentCommand is the agent of the app: this program, as an editor starts it.

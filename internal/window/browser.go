@@ -29,6 +29,11 @@ func openBrowser(ctx context.Context, o Options) (*Window, error) {
 	return w, nil
 }
 
+// OpenBrowser opens an address in a tab of the default browser.
+func OpenBrowser(ctx context.Context, address string, getenv func(string) string) error {
+	return tab(ctx, getenv, address)
+}
+
 func tab(ctx context.Context, getenv func(string) string, address string) error {
 	exited, err := browse(getenv, address)
 	if err != nil {
