@@ -414,3 +414,42 @@ func (w *recorder) check(secret string) {
 		w.t.Error(err)
 	}
 }
+
+// TestHost_Demo needs no key.
+func TestHost_Demo(t *testing.T) {
+	t.Parallel()
+	c := bare(t).host("--model", "demo")
+	eventually(t, "the model is known", func() bool { return c.overview().Model != nil })
+	if o := c.overview(); !o.Demo || o.ModelError != "" || o.Model.Name != "demo" {
+		t.Errorf("%+v", o.Overview)
+	}
+	c.must("PUT", "/api/settings", settings("workspace", c.s.ws), nil)
+	eventually(t, "nothing is missing", func() bool { return !c.overview().SetupNeeded })
+	c.done()
+}
+
+// The workspace stays open for those who use it while the settings change.
+func TestHost_ManyAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSandboxed(t, testkit.NewProvider(t))
+	if err := os.MkdirAll(s.ws, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := s.host()
+	c.ready()
+	var all sync.WaitGroup
+	for _, path := range []string{"/api/capabilities", "/api/capabilities?query=x", "/api/keys", "/api/settings", "/api/state", "/api/setup", "/api/providers", "/api/models?provider=anthropic"} {
+		all.Go(func() {
+			for range 20 {
+				if status, text := c.call("GET", path, nil, nil); status != 200 {
+					t.Errorf("%s: %d %s", path, status, text)
+				}
+			}
+		})
+	}
+	for i := range 4 {
+		all.Go(func() { c.must("PUT", "/api/settings", settings("registry.maxCapabilities", 100+i), nil) })
+	}
+	all.Wait()
+	c.done()
+}
