@@ -91,11 +91,11 @@ func (c *command) configGet(args []string) error {
 }
 
 func (c *command) configSet(path, value string) error {
-	home, err := c.tendrilFolder()
+	dirs, err := config.Locate(c.Getenv)
 	if err != nil {
 		return err
 	}
-	warnings, err := config.Set(home, config.Change{Path: path, Value: value})
+	warnings, err := config.Set(dirs, config.Change{Path: path, Value: value})
 	if err != nil {
 		return err
 	}
@@ -106,11 +106,11 @@ func (c *command) configSet(path, value string) error {
 }
 
 func (c *command) configUnset(path string) error {
-	home, err := c.tendrilFolder()
+	dirs, err := config.Locate(c.Getenv)
 	if err != nil {
 		return err
 	}
-	warnings, err := config.Set(home, config.Change{Path: path, Value: "null"})
+	warnings, err := config.Set(dirs, config.Change{Path: path, Value: "null"})
 	if err != nil {
 		return err
 	}

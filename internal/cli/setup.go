@@ -164,7 +164,7 @@ func (c *command) save(dirs config.Dirs, changes ...config.Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	warnings, err := config.Set(dirs.Tendril, changes...)
+	warnings, err := config.Set(dirs, changes...)
 	for _, w := range warnings {
 		c.warn("%s", w)
 	}
