@@ -250,7 +250,7 @@ func (c *command) arguments(ctx context.Context, given string) (json.RawMessage,
 	if given != "-" {
 		return json.RawMessage(given), nil
 	}
-	data, err := c.readIn(ctx, maxPromptBytes)
+	data, err := readIn(ctx, c.In, maxPromptBytes)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("the arguments cannot be read from stdin: %w", err)

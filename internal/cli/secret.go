@@ -136,7 +136,7 @@ func (c *command) secretValue(ctx context.Context, name string) (string, error) 
 	if in, ok := c.In.(*os.File); ok && c.InTTY {
 		return c.typedSecret(ctx, in, name)
 	}
-	data, err := c.readIn(ctx, secret.MaxValueBytes+2)
+	data, err := readIn(ctx, c.In, secret.MaxValueBytes+2)
 	if err != nil {
 		return "", fmt.Errorf("the value cannot be read from stdin: %w", err)
 	}
