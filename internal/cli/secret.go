@@ -43,7 +43,7 @@ file of secrets cannot be used, 130 interrupted.`,
 			Use:     "list",
 			Short:   "List names and places, without values",
 			Example: "  tendril secret list\n  tendril secret list --json",
-			Args:    cobra.NoArgs,
+			Args:    takes(0, 0),
 			RunE:    func(cmd *cobra.Command, _ []string) error { return c.secretList(cmd.Context()) },
 		},
 		&cobra.Command{

@@ -45,7 +45,7 @@ Exit codes: 0 done (also when a model is still missing: it says what to do), 2 u
 folder not usable, 5 Deno could not be fetched.`, sandbox.TestedVersion),
 		Example: `  tendril setup
   tendril setup --workspace ~/tools --model ollama/qwen3`,
-		Args: cobra.NoArgs,
+		Args: takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.setup(cmd.Context(), o) },
 	}
 	f := cmd.Flags()

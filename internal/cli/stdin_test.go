@@ -55,7 +55,7 @@ func TestRun_InterruptedWhileItReadsStdin(t *testing.T) {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if code := s.wait(cmd, time.Minute); code != 130 {
+	if code := s.wait(cmd, time.Minute); code != 130 || s.errs.String() != "tendril: interrupted\n" {
 		t.Errorf("exit code %d\n%s", code, s.errs.String())
 	}
 }
