@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -44,9 +45,10 @@ func Get(home, path string) (json.RawMessage, error) {
 
 // Set changes settings, all or none, and returns what the person should know
 // about the new ones. A change that brings a new problem is refused with an
-// [*Error]; problems that were there before stay, so that they can be mended
+// [*Error], and so is a workspace that no command would take; problems that were there before stay, so that they can be mended
 // one by one. Changes made by several processes at once all hold.
-func Set(home string, changes ...Change) ([]Warning, error) {
+func Set(dirs Dirs, changes ...Change) ([]Warning, error) {
+	home := dirs.Tendril
 	if home == "" {
 		return nil, failf("there is no folder for the settings; set HOME or TENDRIL_HOME")
 	}
@@ -62,15 +64,20 @@ func Set(home string, changes ...Change) ([]Warning, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := inspect(doc)
+	old, before := inspect(doc)
 	for _, c := range changes {
 		if err := apply(doc, c); err != nil {
 			return nil, err
 		}
 	}
-	after := inspect(doc)
+	cfg, after := inspect(doc)
 	if fresh := added(before.problems, after.problems); len(fresh) > 0 {
 		return nil, failf("not saved: %w", &Error{File: Path(home), Problems: fresh})
+	}
+	if cfg.Workspace != old.Workspace && doc.lookup([]string{"workspace"}) != nil {
+		if err := checkWorkspace(cfg.Workspace, dirs); err != nil {
+			return nil, failf("not saved: workspace %q %w", cfg.Workspace, err)
+		}
 	}
 	if err := save(Path(home), doc); err != nil {
 		return nil, failf("the settings cannot be saved, nothing was changed: %w", err)
@@ -80,10 +87,22 @@ func Set(home string, changes ...Change) ([]Warning, error) {
 
 // inspect finds everything that is wrong with a document, an incomplete
 // provider included.
-func inspect(doc *object) *reader {
+func inspect(doc *object) (*Config, *reader) {
 	cfg, r := interpret(doc)
 	r.problems = append(r.problems, cfg.Model.missing()...)
-	return r
+	return cfg, r
+}
+
+// checkWorkspace refuses what [ResolveWorkspace] would, and a file.
+func checkWorkspace(given string, dirs Dirs) error {
+	path, err := resolveWorkspace(given, false, dirs)
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return errors.New("is no folder")
+	}
+	return nil
 }
 
 // added returns what after has and before had not.
