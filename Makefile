@@ -25,24 +25,33 @@ BENCH ?= .
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# The app's user interface. Without it bin/tendril still works, and says that it has none.
+WEB := web/dist/index.html
+WEB_MODULES := web/node_modules/.package-lock.json
+
 .PHONY: setup
 setup: build $(if $(DENO_PATH),,$(MANAGED_DENO)) ## fetch the Go modules and the pinned Deno (DENO_PATH names another), build
 
 .PHONY: build
-build: ## build bin/tendril
+build: $(if $(shell command -v npm),$(WEB)) ## build bin/tendril, with its user interface where npm is there
 	go mod download
 	go build -o bin/tendril ./cmd/tendril
 
-# The app's user interface. Without it bin/tendril still works, and says that it has none.
-WEB_MODULES := web/node_modules/.package-lock.json
 
 $(WEB_MODULES): web/package-lock.json
 	npm ci --prefix web --ignore-scripts --no-audit --no-fund
 	@touch $@
 
-.PHONY: web
-web: $(WEB_MODULES) ## build the user interface into web/dist (needs Node 20.19 or later)
+$(WEB): $(WEB_MODULES) $(shell find web/src web/public web/index.html web/*.json web/*.ts -type f)
 	npm run build --prefix web
+
+.PHONY: web
+web: $(WEB) ## build the user interface into web/dist (needs Node 20.19 or later)
+
+.PHONY: types
+types: $(WEB_MODULES) ## generate api/openapi.json and the types of the user interface from the code
+	go test ./internal/host -run OpenAPI -update
+	npm run types --prefix web
 
 .PHONY: test-web
 test-web: $(WEB_MODULES) ## check the types of the user interface and run its unit tests

@@ -23,7 +23,7 @@ on are those of the folder that the editor has open. Messages for people go to s
 
 Exit codes: 0 the editor closed stdin, 1 it closed stdout, 2 usage, 130 interrupted.`,
 		Example: "  tendril acp\n  tendril acp --model ollama/qwen3",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.acp(cmd.Context(), &engine{c: c, workspace: workspace, model: model, approver: acp.Approver{}})
 		},

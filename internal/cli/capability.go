@@ -36,28 +36,28 @@ Exit codes: 0 done, 1 failed or no such capability, 2 usage, 3 settings, 5 sandb
 		}
 	}
 	list := &cobra.Command{
-		Use: "list [query]", Short: "List capabilities, the best for a query first", Args: cobra.MaximumNArgs(1),
+		Use: "list [query]", Short: "List capabilities, the best for a query first", Args: takes(0, 1),
 		Example: "  tendril capability list\n  tendril capability list \"count words\"",
 		RunE:    with(c.capabilityList),
 	}
 	show := &cobra.Command{
-		Use: "show name", Short: "Show definition, permissions, versions, evidence and source", Args: cobra.ExactArgs(1),
+		Use: "show name", Short: "Show definition, permissions, versions, evidence and source", Args: takes(1, 1),
 		Example: "  tendril capability show count_words",
 		RunE:    with(c.capabilityShow),
 	}
 	run := &cobra.Command{
-		Use: "run name [arguments]", Short: "Run a capability with a JSON object of arguments; - reads it from stdin", Args: cobra.RangeArgs(1, 2),
+		Use: "run name [arguments]", Short: "Run a capability with a JSON object of arguments; - reads it from stdin", Args: takes(1, 2),
 		Example: "  tendril capability run count_words\n  tendril capability run count_words '{\"extensions\": [\"md\"]}'\n  tendril capability run count_words --explain",
 		RunE:    with(func(ctx context.Context, a *app, args []string) error { return c.capabilityRun(ctx, a, args, explain) }),
 	}
 	run.Flags().BoolVar(&explain, "explain", false, "tell on stderr what the run might do, and what it did")
 	accept := &cobra.Command{
-		Use: "accept name", Short: "Make your edit of tools/<name>.ts a version, through the gate", Args: cobra.ExactArgs(1),
+		Use: "accept name", Short: "Make your edit of tools/<name>.ts a version, through the gate", Args: takes(1, 1),
 		Example: "  tendril capability accept count_words",
 		RunE:    with(c.capabilityAccept),
 	}
 	approve := &cobra.Command{
-		Use: "approve name", Short: "Allow what a capability asks for", Args: cobra.MaximumNArgs(2),
+		Use: "approve name", Short: "Allow what a capability asks for", Args: takes(0, 2),
 		Long: `Allow what the waiting version of a capability asks for. With --workspace and no name: allow network
 access to all capabilities in the format of the original Tendril, which declare no hosts.`,
 		Example: "  tendril capability approve fetch_news\n  tendril capability approve --workspace",
@@ -250,7 +250,7 @@ func (c *command) arguments(ctx context.Context, given string) (json.RawMessage,
 	if given != "-" {
 		return json.RawMessage(given), nil
 	}
-	data, err := c.readIn(ctx, maxPromptBytes)
+	data, err := readIn(ctx, c.In, maxPromptBytes)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("the arguments cannot be read from stdin: %w", err)

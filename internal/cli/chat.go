@@ -26,7 +26,7 @@ The conversation is kept. --continue goes on with the latest one of the workspac
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 configuration or credentials, 5 sandbox or Deno missing, 130 interrupted.`,
 		Example: "  tendril chat\n  tendril chat --continue",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.chat(cmd.Context(), o) },
 	}
 	c.turnFlags(cmd, &o)

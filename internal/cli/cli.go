@@ -91,6 +91,7 @@ stdout: {"type": "error", "error": {"message": …}, "exit_code": …}; stderr t
 	root.SetHelpCommand(helpCommand())
 	c.group(root).AddCommand(c.runCommand(), c.chatCommand(), c.acpCommand(), c.sessionCommand(), c.capabilityCommand(), c.modelCommand(), c.setupCommand(), c.doctorCommand(), c.configCommand(), c.secretCommand(), c.mcpCommand(), c.sidecarCommand(), c.windowCommand(), c.versionCommand())
 	c.hostFlags(root)
+	c.versionFlag(root)
 	usageErrors(root)
 	return root
 }

@@ -27,7 +27,7 @@ Exit codes: 0 done, 2 usage, 3 a wrong value or unusable settings.`,
   tendril config set model.ollama.contextWindow 32768
   tendril config set model.prices.gpt-5.1 '{"input": 1.25, "output": 10, "cacheRead": 0.125}'
   tendril config set sandbox.allowedDomains '["example.com"]'`,
-		Args: cobra.ExactArgs(2),
+		Args: takes(2, 2),
 		RunE: func(_ *cobra.Command, args []string) error { return c.configSet(args[0], args[1]) },
 	}
 	set.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -38,7 +38,7 @@ Exit codes: 0 done, 2 usage, 3 a wrong value or unusable settings.`,
 			Use:     "get [path]",
 			Short:   "Print a setting, a section, or all",
 			Example: "  tendril config get\n  tendril config get agent.maxTurns",
-			Args:    cobra.MaximumNArgs(1),
+			Args:    takes(0, 1),
 			RunE:    func(_ *cobra.Command, args []string) error { return c.configGet(args) },
 		},
 		set,
@@ -46,13 +46,13 @@ Exit codes: 0 done, 2 usage, 3 a wrong value or unusable settings.`,
 			Use:     "unset path",
 			Short:   "Take a setting away, so that its default holds",
 			Example: "  tendril config unset agent.budget.turnUSD\n  tendril config unset model",
-			Args:    cobra.ExactArgs(1),
+			Args:    takes(1, 1),
 			RunE:    func(_ *cobra.Command, args []string) error { return c.configUnset(args[0]) },
 		},
 		&cobra.Command{
 			Use:   "path",
 			Short: "Print where the settings are",
-			Args:  cobra.NoArgs,
+			Args:  takes(0, 0),
 			RunE:  func(*cobra.Command, []string) error { return c.configPath() },
 		},
 	)
@@ -91,11 +91,11 @@ func (c *command) configGet(args []string) error {
 }
 
 func (c *command) configSet(path, value string) error {
-	home, err := c.tendrilFolder()
+	dirs, err := config.Locate(c.Getenv)
 	if err != nil {
 		return err
 	}
-	warnings, err := config.Set(home, config.Change{Path: path, Value: value})
+	warnings, err := config.Set(dirs, config.Change{Path: path, Value: value})
 	if err != nil {
 		return err
 	}
@@ -106,11 +106,11 @@ func (c *command) configSet(path, value string) error {
 }
 
 func (c *command) configUnset(path string) error {
-	home, err := c.tendrilFolder()
+	dirs, err := config.Locate(c.Getenv)
 	if err != nil {
 		return err
 	}
-	warnings, err := config.Set(home, config.Change{Path: path, Value: "null"})
+	warnings, err := config.Set(dirs, config.Change{Path: path, Value: "null"})
 	if err != nil {
 		return err
 	}

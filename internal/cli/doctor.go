@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ to a model provider.
 
 Exit codes: 0 all is well, else that of the first failed check: 1, 3, 4 or 5.`,
 		Example: "  tendril doctor\n  tendril doctor --json",
-		Args:    cobra.NoArgs,
+		Args:    takes(0, 0),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.doctor(cmd.Context(), workspace) },
 	}
 	cmd.Flags().StringVar(&workspace, "workspace", "", "`folder` to check (default: from the settings)")
@@ -97,7 +98,11 @@ func (c *command) checks(ctx context.Context, workspaceFlag string) []check {
 	if err != nil {
 		return append(checks, broken("settings", err))
 	}
-	checks = append(checks, passed("settings", "%s", config.Path(dirs.Tendril)))
+	path := config.Path(dirs.Tendril)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		path = "none yet, so the defaults hold (" + path + ")"
+	}
+	checks = append(checks, passed("settings", "%s", path))
 	for _, w := range warnings {
 		checks = append(checks, warned("settings", w.String(), ""))
 	}

@@ -91,6 +91,9 @@ func stopCode(e agent.Event) int {
 // personText is err as a person reads it. The text of an unknown capability is
 // for a model, which could register one.
 func personText(err error) string {
+	if exitCode(err) == exitInterrupted && errors.Is(err, context.Canceled) {
+		return "interrupted"
+	}
 	var unknown *capability.UnknownError
 	if !errors.As(err, &unknown) {
 		return err.Error()

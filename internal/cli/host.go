@@ -123,7 +123,7 @@ func (c *command) startHost(ctx context.Context, dirs config.Dirs, o hostOptions
 	ui, _ := web.FS() // without it the host says so
 	h, err = host.New(host.Options{
 		UI: ui, Show: shown.raise,
-		Home: dirs.Tendril, Version: version, Host: o.host, Port: o.port, Password: password.Value,
+		Home: dirs.Tendril, User: dirs.User, Version: version, Host: o.host, Port: o.port, Password: password.Value,
 		Log:     func(text string) { fmt.Fprintf(c.Err, "! %s\n", terminal.Line(text)) },
 		Command: func() *exec.Cmd { return c.agentCommand(o) },
 		Files:   c.lendWorkspace(o.workspace), Reveal: revealFolder,

@@ -54,14 +54,20 @@ func (s *sandboxed) talkTo(provider *testkit.Provider) {
 	}
 }
 
-// start starts `tendril args…`.
-func (s *sandboxed) start(args ...string) *exec.Cmd {
-	s.t.Helper()
+// command is `tendril args…`.
+func (s *sandboxed) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("tendril", args...)
 	cmd.Env = s.env
 	s.out.Reset()
 	s.errs.Reset()
 	cmd.Stdout, cmd.Stderr = &s.out, &s.errs
+	return cmd
+}
+
+// start starts `tendril args…`.
+func (s *sandboxed) start(args ...string) *exec.Cmd {
+	s.t.Helper()
+	cmd := s.command(args...)
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}

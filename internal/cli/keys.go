@@ -83,7 +83,7 @@ func (c *command) choose(ctx context.Context, cfg *config.Config, flag string) (
 	case err != nil && ctx.Err() != nil:
 		return choice, "", ctx.Err()
 	case err != nil && len(k.problems) > 0:
-		return choice, "", fmt.Errorf("%w\n%s", err, strings.Join(k.problems, "\n"))
+		return choice, "", fmt.Errorf("%s\n%w", strings.Join(k.problems, "\n"), err) // the cause first
 	case err != nil:
 		return choice, "", err
 	}

@@ -39,7 +39,7 @@ person waits for ` + "`tendril capability approve`" + `.`,
   tendril mcp --workspace ~/notes --expose-capabilities
   tendril mcp --http
   tendril mcp --http 127.0.0.1:9000`,
-		Args: cobra.MaximumNArgs(1),
+		Args: takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				if o.http != defaultMCPAddress {

@@ -23,7 +23,7 @@ func (c *command) modelCommand() *cobra.Command {
 Exit codes: 0 done, 2 usage, 3 settings or no model set up, 4 Ollama does not answer.`,
 	}
 	list := &cobra.Command{
-		Use: "list [provider]", Short: "List the models of a provider (default: of the one that a run would use)", Args: cobra.MaximumNArgs(1),
+		Use: "list [provider]", Short: "List the models of a provider (default: of the one that a run would use)", Args: takes(0, 1),
 		Long: `List the models of a provider: for Ollama those that are pulled; for OpenRouter, Gemini, Azure and compatible
 endpoints those that the server lists, when there is a key; else those of the catalogue in this program.
 Context sizes and prices are those that Tendril counts with: from model.prices and contextWindow in the

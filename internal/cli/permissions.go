@@ -15,7 +15,7 @@ import (
 func (c *command) permissionsCommand(with func(func(context.Context, *app, []string) error) func(*cobra.Command, []string) error) *cobra.Command {
 	var revoke bool
 	cmd := &cobra.Command{
-		Use: "permissions [name]", Short: "List what capabilities may do, or take the network away from one", Args: cobra.MaximumNArgs(1),
+		Use: "permissions [name]", Short: "List what capabilities may do, or take the network away from one", Args: takes(0, 1),
 		Long: `List what each capability may reach, and who allowed it: policy (sandbox.policy.network in the settings) or you.
 With --revoke the capability loses the network until you approve it again, whatever policy says; without a
 name, what you approved for a whole older workspace is taken back.`,

@@ -26,7 +26,6 @@ type renderer struct {
 
 	midLine bool // out does not end with a newline
 	spoke   bool // out got text
-	noted   bool // a note was shown; once is enough
 	warned  bool // so was the missing layer
 	apart   bool // the next text begins a new paragraph
 	calls   map[string]agent.Call
@@ -105,10 +104,6 @@ func (r *renderer) started(e agent.Event) {
 	r.printed, r.steps = 0, nil
 	if e.Note == agent.NotRun {
 		return
-	}
-	if e.Note != "" && !r.noted {
-		r.noted = true
-		r.line(r.style.warn("!"), "%s", e.Note)
 	}
 	switch e.Tool {
 	case agent.ListTool:

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -24,16 +22,17 @@ type runOptions struct {
 	session   which
 }
 
-// maxPromptBytes bounds a prompt from stdin.
-const maxPromptBytes = 4 << 20
-
 func (c *command) runCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:   `run "prompt"`,
 		Short: "Run one turn in the terminal",
 		Long: `Run one turn. The answer goes to stdout; what the agent does goes to stderr. With --json each event is
-one line on stdout. A prompt of - is read from stdin. Ctrl-C cancels the turn; a second one ends at once.
+one line on stdout. Ctrl-C cancels the turn; a second one ends at once.
+
+A file or a pipe on stdin is added to the prompt as data, at most 4 MiB of text; a pipe that stays open and
+sends nothing for 3 s is left out, and that is said. In a loop that reads from stdin: tendril run … </dev/null.
+A prompt of - is all of stdin, however long that takes.
 
 The conversation is kept (see: tendril session). --continue goes on with the latest one of the workspace,
 --session with the one of that id, or its beginning.
@@ -42,7 +41,8 @@ Exit codes: 0 the turn ended by itself, 1 it stopped early or failed, 2 usage, 3
 credentials, 4 model provider, 5 sandbox or Deno missing, 130 interrupted.`,
 		Example: `  tendril run "how many words are in my notes?"
   tendril run --model ollama/qwen3 "sum expenses.csv by category"
-  git log --oneline | tendril run -
+  git log --oneline | tendril run "what changed this week?"
+  tendril run - < prompt.txt
   tendril run --continue "and by month?"
   tendril run --model demo              # lists what the demo can play`,
 		Args: onePrompt,
@@ -116,56 +116,6 @@ func onePrompt(_ *cobra.Command, args []string) error {
 		return fmt.Errorf("the prompt must be one argument; put it in quotes: tendril run %q", clip(strings.Join(args, " "), 200))
 	}
 	return nil
-}
-
-// prompt is the argument, or stdin for "-".
-func (c *command) prompt(ctx context.Context, args []string) (string, error) {
-	if len(args) == 0 {
-		return "", usageError(`a prompt is missing; for example: tendril run "how many words are in my notes?"`)
-	}
-	prompt := args[0]
-	if prompt == "-" {
-		data, err := c.readIn(ctx, maxPromptBytes)
-		if err != nil {
-			return "", fmt.Errorf("the prompt cannot be read from stdin: %w", err)
-		}
-		if len(data) > maxPromptBytes {
-			return "", usageError("the prompt on stdin is longer than %d MiB; put it into a file of the workspace and name the file", maxPromptBytes>>20)
-		}
-		prompt = string(data)
-	}
-	if strings.TrimSpace(prompt) == "" {
-		return "", usageError("the prompt is empty; write what you want to be done")
-	}
-	if !utf8.ValidString(prompt) || strings.ContainsRune(prompt, 0) {
-		return "", usageError("the prompt is not text (it holds a NUL or is not UTF-8); put it into a file of the workspace and name the file")
-	}
-	return prompt, nil
-}
-
-// readIn reads stdin to its end, or until there is more than most bytes.
-func (c *command) readIn(ctx context.Context, most int64) ([]byte, error) {
-	return cancellable(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(c.In, most+1)) })
-}
-
-// cancellable reads until ctx ends: a read from a terminal cannot be cancelled,
-// so it is left behind then.
-func cancellable(ctx context.Context, do func() ([]byte, error)) ([]byte, error) {
-	type read struct {
-		data []byte
-		err  error
-	}
-	done := make(chan read, 1)
-	go func() {
-		data, err := do()
-		done <- read{data, err}
-	}()
-	select {
-	case r := <-done:
-		return r.data, r.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // demoPrompts lists what the demo can play.

@@ -43,7 +43,7 @@ file of secrets cannot be used, 130 interrupted.`,
 			Use:     "list",
 			Short:   "List names and places, without values",
 			Example: "  tendril secret list\n  tendril secret list --json",
-			Args:    cobra.NoArgs,
+			Args:    takes(0, 0),
 			RunE:    func(cmd *cobra.Command, _ []string) error { return c.secretList(cmd.Context()) },
 		},
 		&cobra.Command{
@@ -147,7 +147,7 @@ func (c *command) secretValue(ctx context.Context, name string) (string, error) 
 	if in, ok := c.In.(*os.File); ok && c.InTTY {
 		return c.typedSecret(ctx, in, name)
 	}
-	data, err := c.readIn(ctx, secret.MaxValueBytes+2)
+	data, err := readIn(ctx, c.In, secret.MaxValueBytes+2)
 	if err != nil {
 		return "", fmt.Errorf("the value cannot be read from stdin: %w", err)
 	}

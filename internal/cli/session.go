@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -30,10 +31,10 @@ Exit codes: 0 done, 1 failed, 2 usage, also when there is no such session.`,
 			},
 		})
 	}
-	add("show ID", "Show a session", "  tendril session show last", cobra.ExactArgs(1), c.sessionShow)
-	add("rename ID TITLE", "Give a session another title", `  tendril session rename last "The expenses of March"`, cobra.ExactArgs(2), c.sessionRename)
-	add("fork ID", "Begin a session with what was said in another one", "  tendril session fork last", cobra.ExactArgs(1), c.sessionFork)
-	add("delete ID...", "Delete sessions with all that was said in them", "  tendril session delete 3kq9", cobra.MinimumNArgs(1), c.sessionDelete)
+	add("show ID", "Show a session", "  tendril session show last", takes(1, 1), c.sessionShow)
+	add("rename ID TITLE", "Give a session another title", `  tendril session rename last "The expenses of March"`, takes(2, 2), c.sessionRename)
+	add("fork ID", "Begin a session with what was said in another one", "  tendril session fork last", takes(1, 1), c.sessionFork)
+	add("delete ID...", "Delete sessions with all that was said in them", "  tendril session delete 3kq9", takes(1, math.MaxInt), c.sessionDelete)
 	return cmd
 }
 
@@ -162,7 +163,7 @@ func (c *command) sessionExportCommand() *cobra.Command {
 		Use:     "export ID",
 		Short:   "Write a session as Markdown or JSON",
 		Example: "  tendril session export last > talk.md\n  tendril session export last --format json --output talk.json",
-		Args:    cobra.ExactArgs(1),
+		Args:    takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "markdown" && format != "json" {
 				return usageError("--format %q: must be markdown or json", format)

@@ -45,7 +45,7 @@ Exit codes: 0 done (also when a model is still missing: it says what to do), 2 u
 folder not usable, 5 Deno could not be fetched.`, sandbox.TestedVersion),
 		Example: `  tendril setup
   tendril setup --workspace ~/tools --model ollama/qwen3`,
-		Args: cobra.NoArgs,
+		Args: takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.setup(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
@@ -166,7 +166,7 @@ func (c *command) save(dirs config.Dirs, changes ...config.Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	warnings, err := config.Set(dirs.Tendril, changes...)
+	warnings, err := config.Set(dirs, changes...)
 	for _, w := range warnings {
 		c.warn("%s", w)
 	}

@@ -39,7 +39,7 @@ Called under the name tendril-agent, the program behaves like it. docs/sidecar.m
 
 Exit codes: 0 the shell closed stdin, 1 it closed stdout, 2 usage, 130 interrupted.`,
 		Example: "  tendril sidecar\n  ln -s tendril tendril-agent; ./tendril-agent ~/tendril-workspace",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g := &engine{c: c}
 			if len(args) > 0 {

@@ -72,6 +72,21 @@ func helpCommand() *cobra.Command {
 	}
 }
 
+// takes refuses fewer arguments than least, and more than most.
+func takes(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		path, names, _ := strings.Cut(cmd.Use, " ")
+		written := strings.TrimSpace(strings.TrimSuffix(cmd.CommandPath(), path) + path + " " + names)
+		switch {
+		case len(args) < least:
+			return fmt.Errorf("an argument is missing; it is: %s", written)
+		case len(args) > most:
+			return fmt.Errorf("%q is too much; it is: %s", clip(args[most], 40), written)
+		}
+		return nil
+	}
+}
+
 // flagError says what is wrong with a flag in our words.
 func flagError(cmd *cobra.Command, err error) error {
 	var wrong *pflag.InvalidValueError

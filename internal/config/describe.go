@@ -23,7 +23,7 @@ func Describe(home string) (Description, error) {
 	if err != nil {
 		return Description{}, err
 	}
-	r := inspect(doc)
+	_, r := inspect(doc)
 	all, err := (&member{obj: effective(doc)}).redacted().indented()
 	return Description{Settings: all, Known: leaves(r.known), Warnings: r.warnings, Problems: r.problems}, err
 }

@@ -22,6 +22,9 @@ func (c *chooser) detect(ctx context.Context) (Choice, error) {
 			return Choice{}, ctx.Err()
 		}
 	}
+	if err := c.keyless(order); err != nil {
+		return Choice{}, err
+	}
 	return Choice{}, c.nothingFound()
 }
 
@@ -40,6 +43,20 @@ func Available(ctx context.Context, cfg *Config, lookup func(name string) string
 		}
 	}
 	return found
+}
+
+// keyless says what the first provider lacks that the settings describe but for
+// its key; nil when they describe none.
+func (c *chooser) keyless(order []string) error {
+	for _, provider := range order {
+		block, e := c.model.Blocks[provider], c.endpoint(provider)
+		if e.KeyEnv == "" || !e.IsComplete() || block.BaseURL == "" && block.ModelID == "" || provider == Azure && block.ModelID == "" {
+			continue
+		}
+		_, err := c.choice(provider, cmp.Or(block.ModelID, DefaultModel(provider)), "")
+		return err
+	}
+	return nil
 }
 
 // available returns a provider's model when the provider is there, and how that

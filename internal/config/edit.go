@@ -2,6 +2,8 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
 	"slices"
 	"strings"
 )
@@ -41,15 +43,15 @@ func Get(home, path string) (json.RawMessage, error) {
 
 // Set changes settings, all or none, and returns what the person should know
 // about the new ones. A change that brings a new problem is refused with an
-// [*Error]; problems that were there before stay, so that they can be mended
+// [*Error], and so is a workspace that no command would take; problems that were there before stay, so that they can be mended
 // one by one. Changes made by several processes at once all hold.
-func Set(home string, changes ...Change) ([]Warning, error) {
-	unlock, err := lock(home)
+func Set(dirs Dirs, changes ...Change) ([]Warning, error) {
+	unlock, err := lock(dirs.Tendril)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	p, err := Propose(home, changes...)
+	p, err := Propose(dirs, changes...)
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +63,22 @@ func Set(home string, changes ...Change) ([]Warning, error) {
 
 // inspect finds everything that is wrong with a document, an incomplete
 // provider included.
-func inspect(doc *object) *reader {
+func inspect(doc *object) (*Config, *reader) {
 	cfg, r := interpret(doc)
 	r.problems = append(r.problems, cfg.Model.missing()...)
-	return r
+	return cfg, r
+}
+
+// checkWorkspace refuses what [ResolveWorkspace] would, and a file.
+func checkWorkspace(given string, dirs Dirs) error {
+	path, err := resolveWorkspace(given, false, dirs)
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return errors.New("is no folder")
+	}
+	return nil
 }
 
 // added returns what after has and before had not.

@@ -34,7 +34,7 @@ func saved(t *testing.T, home string) string {
 
 func TestSet_KeepsWhatItDoesNotKnow(t *testing.T) {
 	home := homeWith(t, `{"z":{"b":1,"a":[1.50,{"y":1,"x":2}]},"agent":{"future":9007199254740993,"maxTurns":3,"other":"<\u00e9\/>"},"big":1E+400,"a":null,"":{"\"":0}}`)
-	if _, err := Set(home, Change{"agent.maxTurns", "4"}); err != nil {
+	if _, err := Set(Dirs{Tendril: home}, Change{"agent.maxTurns", "4"}); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"z":{"b":1,"a":[1.50,{"y":1,"x":2}]},"agent":{"future":9007199254740993,"maxTurns":4,"other":"<\u00e9\/>"},"big":1E+400,"a":null,"":{"\"":0}}`
@@ -65,7 +65,7 @@ func TestSet_Values(t *testing.T) {
 		{`{}`, "agent.maxTurns", "null", `{"agent":{}}`},
 	} {
 		home := homeWith(t, c.before)
-		if _, err := Set(home, Change{c.path, c.value}); err != nil {
+		if _, err := Set(Dirs{Tendril: home}, Change{c.path, c.value}); err != nil {
 			t.Errorf("%s %s %s: %v", c.before, c.path, c.value, err)
 			continue
 		}
@@ -105,7 +105,7 @@ func TestSet_Refuses(t *testing.T) {
 		{`{}`, "agent", `{"maxTurns":1,"maxTurns":2}`, "occurs twice"},
 	} {
 		home := homeWith(t, c.before)
-		_, err := Set(home, Change{c.path, c.value})
+		_, err := Set(Dirs{Tendril: home}, Change{c.path, c.value})
 		if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s %s: got %v, want %s", c.path, c.value, err, c.want)
 		}
@@ -117,10 +117,10 @@ func TestSet_Refuses(t *testing.T) {
 
 func TestSet_AllOrNone(t *testing.T) {
 	home := homeWith(t, `{}`)
-	if _, err := Set(home, Change{"workspace", "/w"}, Change{"agent.maxTurns", "0"}); err == nil || saved(t, home) != `{}` {
+	if _, err := Set(Dirs{Tendril: home}, Change{"workspace", "/w"}, Change{"agent.maxTurns", "0"}); err == nil || saved(t, home) != `{}` {
 		t.Errorf("got %v, %s", err, saved(t, home))
 	}
-	if _, err := Set(home, Change{"model.provider", "openai"}, Change{"model.openai.modelId", "m"}); err != nil {
+	if _, err := Set(Dirs{Tendril: home}, Change{"model.provider", "openai"}, Change{"model.openai.modelId", "m"}); err != nil {
 		t.Errorf("in any order: %v", err)
 	}
 }
@@ -133,7 +133,7 @@ func TestSet_MendsOneProblemAtATime(t *testing.T) {
 		{"model.bedrock.modelId", "m"},
 		{"model.bedrock.region", "us-east-1"},
 	} {
-		if _, err := Set(home, c); err != nil {
+		if _, err := Set(Dirs{Tendril: home}, c); err != nil {
 			t.Errorf("%v: %v", c, err)
 		}
 	}
@@ -144,7 +144,7 @@ func TestSet_MendsOneProblemAtATime(t *testing.T) {
 
 func TestSet_ReturnsNewWarningsOnly(t *testing.T) {
 	home := homeWith(t, `{"agent":{"old":1}}`)
-	warnings, err := Set(home, Change{"model.openai.baseURL", "http://example.com"})
+	warnings, err := Set(Dirs{Tendril: home}, Change{"model.openai.baseURL", "http://example.com"})
 	if err != nil || len(warnings) != 1 || warnings[0].Path != "model.openai.baseURL" {
 		t.Errorf("got %v, %v", warnings, err)
 	}
@@ -156,7 +156,7 @@ func TestSet_PrivateAndWhole(t *testing.T) {
 	}
 	home := filepath.Join(t.TempDir(), "new", "home")
 	for range 2 { // the second time over a file that others may read
-		if _, err := Set(home, Change{"workspace", "/w"}); err != nil {
+		if _, err := Set(Dirs{Tendril: home}, Change{"workspace", "/w"}); err != nil {
 			t.Fatal(err)
 		}
 		for path, mode := range map[string]os.FileMode{home: 0o700, Path(home): 0o600} {
@@ -179,7 +179,7 @@ func TestSet_KeepsALink(t *testing.T) {
 	if err := os.Symlink(Path(dotfiles), Path(home)); err != nil {
 		t.Skip(err)
 	}
-	if _, err := Set(home, Change{"workspace", "/w"}); err != nil {
+	if _, err := Set(Dirs{Tendril: home}, Change{"workspace", "/w"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := saved(t, dotfiles); got != `{"x":1,"workspace":"/w"}` {
@@ -192,14 +192,14 @@ func TestSet_AfterACrash(t *testing.T) {
 	if err := os.WriteFile(Path(home)+".tmp", []byte(`{"half`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Set(home, Change{"workspace", "/w"}); err != nil || saved(t, home) != `{"x":1,"workspace":"/w"}` {
+	if _, err := Set(Dirs{Tendril: home}, Change{"workspace", "/w"}); err != nil || saved(t, home) != `{"x":1,"workspace":"/w"}` {
 		t.Errorf("got %v, %s", err, saved(t, home))
 	}
 }
 
 func TestSet_NoFolder(t *testing.T) {
 	for _, home := range []string{"", filepath.Join(Path(homeWith(t, "{}")), "below-a-file")} {
-		if _, err := Set(home, Change{"workspace", "/w"}); !errors.Is(err, ErrConfig) {
+		if _, err := Set(Dirs{Tendril: home}, Change{"workspace", "/w"}); !errors.Is(err, ErrConfig) {
 			t.Errorf("%q: %v", home, err)
 		}
 	}
@@ -212,7 +212,7 @@ func TestSet_ManyProcesses(t *testing.T) {
 	if home := os.Getenv("CONFIG_TEST_HOME"); home != "" {
 		for i := range each {
 			path := fmt.Sprintf("model.prices.m%s_%d.input", os.Getenv("CONFIG_TEST_PROCESS"), i)
-			if _, err := Set(home, Change{path, "1"}); err != nil {
+			if _, err := Set(Dirs{Tendril: home}, Change{path, "1"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -290,4 +290,36 @@ func FuzzPath(f *testing.F) {
 			t.Fatalf("%q: %q, then %q (%v)", path, keys, again, err)
 		}
 	})
+}
+
+// A workspace that no command would take is not saved, however it is written.
+func TestSet_Workspace(t *testing.T) {
+	user := t.TempDir()
+	dirs := Dirs{User: user, Tendril: filepath.Join(user, ".tendril")}
+	if err := os.WriteFile(filepath.Join(user, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"", "  ", "relative/folder", ".", "~", user, filepath.Dir(user), "/", "/etc", "/usr/x", "/tmp", dirs.Tendril, user + "/../x", user + "/a,b", filepath.Join(user, "file"), "~/file"} {
+		if _, err := Set(dirs, Change{"workspace", bad}); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "not saved: ") {
+			t.Errorf("%q: %v", bad, err)
+		}
+		if cfg, _, err := Load(dirs.Tendril); err != nil || cfg.Workspace != "~/tendril-workspace" {
+			t.Errorf("%q was saved: %v, %v", bad, cfg, err)
+		}
+	}
+	for _, good := range []string{"~/w", filepath.Join(user, "w"), "/w"} {
+		if _, err := Set(dirs, Change{"workspace", good}); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	if _, err := Set(dirs, Change{"workspace", "null"}); err != nil {
+		t.Error(err)
+	}
+	// one that was there before can stay while something else is changed
+	if err := os.WriteFile(Path(dirs.Tendril), []byte(`{"workspace":"relative"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Set(dirs, Change{"agent.maxTurns", "5"}); err != nil {
+		t.Error(err)
+	}
 }

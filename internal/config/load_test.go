@@ -229,7 +229,7 @@ func TestLoad_BrokenFiles(t *testing.T) {
 			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), Path(home)) {
 				t.Errorf("Load: %v, want %s", err, c.want)
 			}
-			if _, err := Set(home, Change{"agent.maxTurns", "5"}); !errors.Is(err, ErrConfig) {
+			if _, err := Set(Dirs{Tendril: home}, Change{"agent.maxTurns", "5"}); !errors.Is(err, ErrConfig) {
 				t.Errorf("Set: %v", err)
 			}
 			if got, _ := os.ReadFile(Path(home)); string(got) != c.settings {
@@ -295,7 +295,7 @@ func TestLoad_FlatForm(t *testing.T) {
 	if got, _ := os.ReadFile(Path(home)); string(got) != flat {
 		t.Errorf("loading wrote %s", got)
 	}
-	if _, err := Set(home, Change{"agent.maxTurns", "5"}); err != nil {
+	if _, err := Set(Dirs{Tendril: home}, Change{"agent.maxTurns", "5"}); err != nil {
 		t.Fatal(err)
 	}
 	const want = `{

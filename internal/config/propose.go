@@ -22,7 +22,8 @@ type Proposal struct {
 }
 
 // Propose makes the changes without saving them. Its errors are those of [Set].
-func Propose(home string, changes ...Change) (*Proposal, error) {
+func Propose(dirs Dirs, changes ...Change) (*Proposal, error) {
+	home := dirs.Tendril
 	text, err := readText(home)
 	if err != nil {
 		return nil, err
@@ -31,15 +32,20 @@ func Propose(home string, changes ...Change) (*Proposal, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := inspect(doc)
+	old, before := inspect(doc)
 	for _, c := range changes {
 		if err := apply(doc, c); err != nil {
 			return nil, err
 		}
 	}
-	after := inspect(doc)
+	cfg, after := inspect(doc)
 	if fresh := added(before.problems, after.problems); len(fresh) > 0 {
 		return nil, failf("not saved: %w", &Error{File: Path(home), Problems: fresh})
+	}
+	if cfg.Workspace != old.Workspace && doc.lookup([]string{"workspace"}) != nil {
+		if err := checkWorkspace(cfg.Workspace, dirs); err != nil {
+			return nil, failf("not saved: workspace %q %w", cfg.Workspace, err)
+		}
 	}
 	return &Proposal{Warnings: added(before.warnings, after.warnings), home: home, before: text, doc: doc}, nil
 }

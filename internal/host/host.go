@@ -22,6 +22,7 @@ import (
 // Options are what a host needs.
 type Options struct {
 	Home     string // where host.json is; not empty
+	User     string // the home folder of the user
 	Version  string
 	Host     string // address to listen at; "" is 127.0.0.1. Another than loopback needs a password.
 	Port     int    // 0: that of the last time, if it is free, else any

@@ -82,7 +82,7 @@ func (h *Host) changeSettings(ctx context.Context, in *struct {
 	for _, c := range in.Body.Changes {
 		changes = append(changes, config.Change{Path: c.Path, Value: string(c.Value)})
 	}
-	proposal, err := config.Propose(h.Home, changes...)
+	proposal, err := config.Propose(config.Dirs{User: h.User, Tendril: h.Home}, changes...)
 	if err != nil {
 		return nil, refused(err)
 	}

@@ -28,9 +28,9 @@ type BusyError struct {
 
 func (e *BusyError) Error() string {
 	if e.PID == 0 {
-		return fmt.Sprintf("session %s is in use already", e.ID)
+		return "it is in use already"
 	}
-	return fmt.Sprintf("session %s is in use by another process (%d); end that, or fork the session", e.ID, e.PID)
+	return fmt.Sprintf("it is in use by another process (%d); end that, or fork the session: tendril session fork %s", e.PID, e.ID)
 }
 
 // Store keeps the sessions of a user. It is safe for concurrent use.
