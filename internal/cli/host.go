@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -145,7 +146,7 @@ func (c *command) agentCommand(o hostOptions) *exec.Cmd {
 			args = append(args, flag[0], flag[1])
 		}
 	}
-	return exec.Command(c.Executable, args...) //nolint:gosec,noctx // it is us, and ends with its input
+	return exec.Command(c.Executable, args...) //nolint:noctx // it is us, and ends with its input
 }
 
 // hostFolder is the workspace as the settings are now.
@@ -171,6 +172,9 @@ func (c *command) lendWorkspace(flag string) func(func(*workspace.Workspace) err
 		if err != nil {
 			return err
 		}
+		if _, err := os.Stat(path); err != nil { // to look at files creates nothing
+			return fmt.Errorf("the workspace %s is not there: %w", path, errors.Unwrap(err))
+		}
 		mu.Lock()
 		if open == nil || open.Path() != path {
 			var next *workspace.Workspace
@@ -193,7 +197,7 @@ func revealFolder(folder string) error {
 	if name == "" {
 		name = "xdg-open"
 	}
-	cmd := exec.Command(name, folder) //nolint:gosec,noctx // it goes on without us
+	cmd := exec.Command(name, folder) //nolint:noctx // it goes on without us
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("the file manager cannot be opened: %w; the folder is %s", err, folder)
 	}

@@ -14,7 +14,7 @@ import (
 
 func TestPropose_SavesWhatItShowed(t *testing.T) {
 	home := homeWith(t, `{"z":[1.50],"agent":{"future":1,"maxTurns":3}}`)
-	p, err := Propose(Dirs{User: home, Tendril: home}, Change{"agent.maxTurns", "4"}, Change{"workspace", `"~/other"`})
+	p, err := Propose(Dirs{User: "/home/somebody", Tendril: home}, Change{"agent.maxTurns", "4"}, Change{"workspace", `"~/other"`})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,11 +48,11 @@ func TestProposal_SaveFindsOtherChanges(t *testing.T) {
 			if before != "" {
 				home = homeWith(t, before)
 			}
-			p, err := Propose(Dirs{User: home, Tendril: home}, Change{"agent.maxTurns", "4"})
+			p, err := Propose(Dirs{User: "/home/somebody", Tendril: home}, Change{"agent.maxTurns", "4"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Set(Dirs{User: home, Tendril: home}, Change{"workspace", "~/other"}); err != nil {
+			if _, err := Set(Dirs{User: "/home/somebody", Tendril: home}, Change{"workspace", "~/other"}); err != nil {
 				t.Fatal(err)
 			}
 			if err := p.Save(); !errors.Is(err, ErrChanged) || !errors.Is(err, ErrConfig) {

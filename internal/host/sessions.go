@@ -48,6 +48,7 @@ type Conversation struct {
 	State SessionState `json:"state"`
 }
 
+// SessionPath is the path of an operation on a session.
 type SessionPath struct {
 	ID string `path:"id" maxLength:"100"`
 }

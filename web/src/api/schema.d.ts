@@ -90,6 +90,58 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What is in a folder of the workspace */
+        get: operations["listFiles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The text of a file */
+        get: operations["readFile"];
+        /** Replace a text, if it is still the one that was read */
+        put: operations["saveFile"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/reveal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Open the folder of a file in the system's file manager */
+        post: operations["revealFile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/host/open": {
         parameters: {
             query?: never;
@@ -642,6 +694,22 @@ export interface components {
             /** @description The one that was edited; another one meanwhile is not replaced. Left out: it is not compared */
             version?: string;
         };
+        Entry: {
+            /** @enum {string} */
+            kind: "file" | "folder" | "link" | "other";
+            /** Format: date-time */
+            modified: string;
+            name: string;
+            /** @description Left out when no path can name it */
+            path?: string;
+            /** @description Why it cannot be changed or opened here */
+            readOnly?: string;
+            /**
+             * Format: int64
+             * @description Bytes, of a file
+             */
+            size: number;
+        };
         Example: {
             args: unknown;
             expect?: unknown;
@@ -662,6 +730,31 @@ export interface components {
             /** @description Of the setting, or of the part of the request */
             path?: string;
             text: string;
+        };
+        File: {
+            binary: boolean;
+            /** Format: date-time */
+            modified: string;
+            path: string;
+            readOnly?: string;
+            /** Format: int64 */
+            size: number;
+            /** @description All of it, byte for byte; left out when it is binary or too large */
+            text?: string;
+            tooLarge: boolean;
+            /** @description Of the text, for saving it */
+            version?: string;
+        };
+        Folder: {
+            /** @description Folders first, then by name */
+            entries: components["schemas"]["Entry"][] | null;
+            /**
+             * Format: int64
+             * @description How many entries more there are
+             */
+            omitted?: number;
+            /** @description Relative to the workspace, with /; empty for the workspace */
+            path: string;
         };
         ForkSessionRequest: Record<string, never>;
         Grants: {
@@ -863,9 +956,22 @@ export interface components {
         ResetEvent: {
             session: string;
         };
+        RevealFileRequest: {
+            path: string;
+        };
         RunCapabilityRequest: {
             /** @description An object */
             args?: unknown;
+        };
+        SaveFileRequest: {
+            path: string;
+            text: string;
+            /** @description That of the text that was read; empty makes a new file */
+            version: string;
+        };
+        Saved: {
+            version: string;
+            warning?: string;
         };
         SessionInfo: {
             /** @description Who began it: app, run, chat, or an editor */
@@ -1148,7 +1254,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: never;
-            path?: never;
+            path: {
+                name: string;
+            };
             cookie?: never;
         };
         requestBody: {
@@ -1181,7 +1289,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: never;
-            path?: never;
+            path: {
+                name: string;
+            };
             cookie?: never;
         };
         requestBody: {
@@ -1227,6 +1337,132 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Diagnosis"];
                 };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listFiles: {
+        parameters: {
+            query?: {
+                path?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Folder"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readFile: {
+        parameters: {
+            query: {
+                path: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["File"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    saveFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SaveFileRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Saved"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revealFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RevealFileRequest"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Error */
             default: {
@@ -1307,7 +1543,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: never;
-            path?: never;
+            path: {
+                name: string;
+            };
             cookie?: never;
         };
         requestBody: {
@@ -1369,7 +1607,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: never;
-            path?: never;
+            path: {
+                name: string;
+            };
             cookie?: never;
         };
         requestBody: {
