@@ -158,6 +158,27 @@ func (c *command) database(ctx context.Context, dirs config.Dirs) (*store.DB, er
 	return db, nil
 }
 
+// databaseToRead is database for commands that only look: where nothing can be
+// written, because of permissions or a full disk, they look at what is there.
+func (c *command) databaseToRead(ctx context.Context, dirs config.Dirs) (*store.DB, error) {
+	path := filepath.Join(dirs.Tendril, "tendril.db")
+	if _, err := os.Stat(path); dirs.Tendril == "" || err != nil {
+		return c.database(ctx, dirs)
+	}
+	if config.Prepare(dirs.Tendril) != nil {
+		return store.OpenReadOnly(ctx, path)
+	}
+	db, err := c.database(ctx, dirs)
+	if err == nil {
+		return db, nil
+	}
+	if readOnly, e := store.OpenReadOnly(ctx, path); e == nil {
+		c.warn("%v", err)
+		return readOnly, nil
+	}
+	return nil, err
+}
+
 // runner makes what runs capabilities.
 func (c *command) runner(cfg *config.Config, deno sandbox.Deno, dirs config.Dirs) *sandbox.Runner {
 	self := c.Executable

@@ -44,7 +44,7 @@ func (c *command) withSessions(ctx context.Context, do func(*session.Store) erro
 	if err != nil {
 		return err
 	}
-	db, err := c.database(ctx, dirs)
+	db, err := c.databaseToRead(ctx, dirs)
 	if err != nil {
 		return err
 	}

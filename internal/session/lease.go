@@ -96,6 +96,7 @@ func (s *Store) hold() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held++
+	s.took = true
 	if s.stop == nil {
 		s.stop = make(chan struct{})
 		stop := s.stop

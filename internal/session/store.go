@@ -43,6 +43,7 @@ type Store struct {
 
 	mu     sync.Mutex
 	held   int           // leases
+	took   bool          // some, ever
 	stop   chan struct{} // ends the heartbeat; nil while there is none
 	beaten sync.WaitGroup
 }
@@ -62,8 +63,12 @@ func (s *Store) Close() error {
 		close(s.stop)
 		s.stop = nil
 	}
+	took := s.took
 	s.mu.Unlock()
 	s.beaten.Wait()
+	if !took {
+		return nil
+	}
 	return s.change(context.Background(), func(tx transaction) error {
 		_, err := tx.exec("DELETE FROM leases WHERE holder = ?", s.process.holder)
 		return err

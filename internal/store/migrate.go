@@ -90,11 +90,11 @@ func migrate(ctx context.Context, tx *sql.Tx, component string, steps []string) 
 func (db *DB) Write(ctx context.Context, f func(*sql.Tx) error) error {
 	tx, err := db.SQL.BeginTx(ctx, nil)
 	if err != nil {
-		return err
+		return explained(err, db.path)
 	}
 	defer tx.Rollback() // no effect after Commit
 	if err := f(tx); err != nil {
-		return err
+		return explained(err, db.path)
 	}
-	return tx.Commit()
+	return explained(tx.Commit(), db.path)
 }

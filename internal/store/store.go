@@ -33,7 +33,7 @@ type DB struct {
 	// SQL takes statements. Transactions are immediate: they hold the write
 	// lock from their first statement on.
 	SQL    *sql.DB
-	path   string // "" in memory
+	path   string
 	notice string
 }
 
@@ -58,7 +58,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	defer unlock()
 	db, err := openFile(ctx, path)
 	if !damaged(err) {
-		return db, err
+		return db, explained(err, path)
 	}
 	aside, err := setAside(path, time.Now())
 	if err != nil {
@@ -66,10 +66,29 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	}
 	_ = os.Remove(path + suspect) // else the next opening checks once more
 	if db, err = openFile(ctx, path); err != nil {
-		return nil, err
+		return nil, explained(err, path)
 	}
 	db.notice = fmt.Sprintf("the database %s was damaged; it was kept as %s and a new one was started", path, filepath.Base(aside))
 	return db, nil
+}
+
+// OpenReadOnly opens the database at path, which must be there, to read it only:
+// for a folder that cannot be written. Nothing beside it is created, and what
+// is damaged stays where it is.
+func OpenReadOnly(ctx context.Context, path string) (*DB, error) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, fmt.Errorf("the database %s is not there", path))
+	}
+	mode := url.Values{"mode": {"ro"}}
+	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() == 0 {
+		mode.Set("immutable", "1") // without a write-ahead log SQLite would make one
+	}
+	conn, err := sql.Open("sqlite", dsn(path, mode, "busy_timeout(10000)", "foreign_keys(1)"))
+	if err != nil {
+		return nil, fmt.Errorf("open the database %s: %w", path, err)
+	}
+	db, err := ready(ctx, conn, path)
+	return db, explained(err, path)
 }
 
 // Notice is what the user must be told about the opening, or "".
@@ -92,7 +111,7 @@ func openFile(ctx context.Context, path string) (*DB, error) {
 	if err := makePrivate(path); err != nil {
 		return nil, err
 	}
-	conn, err := sql.Open("sqlite", dsn(path))
+	conn, err := sql.Open("sqlite", dsn(path, url.Values{}, "busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)", "foreign_keys(1)"))
 	if err != nil {
 		return nil, fmt.Errorf("open the database %s: %w", path, err)
 	}
@@ -100,16 +119,12 @@ func openFile(ctx context.Context, path string) (*DB, error) {
 		conn.Close()
 		return nil, fmt.Errorf("read the database %s: %w", path, err)
 	}
-	db, err := ready(ctx, conn, path)
-	if err == nil {
-		db.path = path
-	}
-	return db, err
+	return ready(ctx, conn, path)
 }
 
 // ready prepares the table of versions that migrations use.
 func ready(ctx context.Context, conn *sql.DB, path string) (*DB, error) {
-	db := &DB{SQL: conn}
+	db := &DB{SQL: conn, path: path}
 	if err := db.prepare(ctx); err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("prepare the database %s: %w", path, err)
@@ -141,7 +156,7 @@ func makePrivate(path string) error {
 	return nil
 }
 
-func dsn(path string) string {
+func dsn(path string, query url.Values, pragmas ...string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
@@ -149,10 +164,9 @@ func dsn(path string) string {
 	if !strings.HasPrefix(path, "/") { // C:/…
 		path = "/" + path
 	}
-	u := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{
-		"_txlock": {"immediate"},
-		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)", "foreign_keys(1)"},
-	}.Encode()}
+	query.Set("_txlock", "immediate")
+	query["_pragma"] = pragmas
+	u := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
 	return u.String()
 }
 

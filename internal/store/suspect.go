@@ -9,12 +9,12 @@ import (
 // opening for a full check.
 const suspect = ".check"
 
-// Noted returns err. When it says that the file itself is damaged, the next
+// Noted returns err, in words when it is one of the disk. When it says that the file itself is damaged, the next
 // opening checks all of it, however large it is, and sets it aside if need be;
 // the error then says so.
 func (db *DB) Noted(err error) error {
-	if db.path == "" || !damaged(err) {
-		return err
+	if db.path == Memory || !damaged(err) {
+		return explained(err, db.path)
 	}
 	if os.WriteFile(db.path+suspect, nil, 0o600) != nil {
 		return err
