@@ -204,7 +204,7 @@ function TurnEnd({ turn, onSendAgain }: { turn: TurnView; onSendAgain?: (text: s
             end.durationMs !== undefined && duration(end.durationMs),
             end.modelCalls !== undefined && plural(end.modelCalls, 'model call'),
             end.usage && `${count(end.usage.input + end.usage.output + end.usage.cacheRead + end.usage.cacheWrite)} tokens`,
-            end.usage && `${end.costPartial ? 'at least ' : ''}${cost(end.usage.costUSD)}`,
+            end.usage && `${end.costPartial && end.usage.costUSD !== undefined ? 'at least ' : ''}${cost(end.usage.costUSD)}`,
           ].filter(Boolean).join(' · ')}
         </span>
       </p>
