@@ -3,7 +3,6 @@
 package cli_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -19,19 +18,7 @@ import (
 
 // browserReply is chosen by the last word that the person says.
 func browserReply(r testkit.Request) testkit.Reply {
-	var body struct {
-		Messages []struct {
-			Role    string `json:"role"`
-			Content string `json:"content"`
-		} `json:"messages"`
-	}
-	_ = json.Unmarshal(r.Body, &body) // the linter tells of bad requests
-	var last, asked string
-	for _, m := range body.Messages {
-		if last = m.Role; m.Role == "user" {
-			asked = m.Content
-		}
-	}
+	asked, last := lastAsked(r)
 	kind := asked[strings.LastIndex(asked, " ")+1:]
 	switch {
 	case last == "tool":

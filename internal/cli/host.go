@@ -8,11 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"sync"
 	"time"
 
 	"github.com/rogpeppe/go-internal/lockedfile"
@@ -24,7 +21,6 @@ import (
 	"github.com/tendril-agent/tendril/internal/session"
 	"github.com/tendril-agent/tendril/internal/terminal"
 	"github.com/tendril-agent/tendril/internal/window"
-	"github.com/tendril-agent/tendril/internal/workspace"
 	"github.com/tendril-agent/tendril/web"
 )
 
@@ -127,8 +123,8 @@ func (c *command) startHost(ctx context.Context, dirs config.Dirs, o hostOptions
 		Home: dirs.Tendril, User: dirs.User, Version: version, Host: o.host, Port: o.port, Password: password.Value,
 		Log:     func(text string) { fmt.Fprintf(c.Err, "! %s\n", terminal.Line(text)) },
 		Command: func() *exec.Cmd { return c.agentCommand(o) },
-		Files:   c.lendWorkspace(o.workspace), Reveal: revealFolder,
-		Sessions: sessions, Folder: func() (string, error) { return c.hostFolder(o.workspace) },
+		Files:   services.files, Reveal: func(folder string) error { return window.OpenFolder(folder, c.Getenv) },
+		Sessions: sessions, Folder: services.folder,
 		Services: services.of(),
 	})
 	if err != nil {
@@ -147,62 +143,6 @@ func (c *command) agentCommand(o hostOptions) *exec.Cmd {
 		}
 	}
 	return exec.Command(c.Executable, args...) //nolint:noctx // it is us, and ends with its input
-}
-
-// hostFolder is the workspace as the settings are now.
-func (c *command) hostFolder(flag string) (string, error) {
-	dirs, err := config.Locate(c.Getenv)
-	if err != nil {
-		return "", err
-	}
-	cfg, _, err := config.Load(dirs.Tendril)
-	if err != nil {
-		return "", err
-	}
-	return config.ResolveWorkspace(flag, cfg, dirs)
-}
-
-// lendWorkspace keeps the workspace open for the host, until the settings name
-// another one. Saves through one of them never overwrite each other.
-func (c *command) lendWorkspace(flag string) func(func(*workspace.Workspace) error) error {
-	var mu sync.Mutex
-	var open *workspace.Workspace
-	return func(use func(*workspace.Workspace) error) error {
-		path, err := c.hostFolder(flag)
-		if err != nil {
-			return err
-		}
-		if _, err := os.Stat(path); err != nil { // to look at files creates nothing
-			return fmt.Errorf("the workspace %s is not there: %w", path, errors.Unwrap(err))
-		}
-		mu.Lock()
-		if open == nil || open.Path() != path {
-			var next *workspace.Workspace
-			if next, _, err = workspace.Open(path); err == nil {
-				open = next // the one before ends with its last use
-			}
-		}
-		w := open
-		mu.Unlock()
-		if err != nil {
-			return err
-		}
-		return use(w)
-	}
-}
-
-// revealFolder opens a folder in the system's file manager.
-func revealFolder(folder string) error {
-	name := map[string]string{"darwin": "open", "windows": "explorer"}[runtime.GOOS]
-	if name == "" {
-		name = "xdg-open"
-	}
-	cmd := exec.Command(name, folder) //nolint:noctx // it goes on without us
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("the file manager cannot be opened: %w; the folder is %s", err, folder)
-	}
-	go func() { _ = cmd.Wait() }() // what it says is for nobody
-	return nil
 }
 
 // showLink prints the link of the app: it signs in who opens it, once.

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,6 +81,23 @@ func hanging(text string) testkit.Reply {
 	}
 	hang.End = "hang"
 	return hang
+}
+
+// lastAsked reads what the person asked last, and whose message is the last one.
+func lastAsked(r testkit.Request) (asked, role string) {
+	var body struct {
+		Messages []struct {
+			Role    string `json:"role"`
+			Content string `json:"content"`
+		} `json:"messages"`
+	}
+	_ = json.Unmarshal(r.Body, &body) // the linter tells of bad requests
+	for _, m := range body.Messages {
+		if role = m.Role; role == "user" {
+			asked = m.Content
+		}
+	}
+	return asked, role
 }
 
 func kill(t *testing.T, cmd *exec.Cmd) {

@@ -13,6 +13,7 @@ import (
 	"github.com/tendril-agent/tendril/internal/config"
 	"github.com/tendril-agent/tendril/internal/host"
 	"github.com/tendril-agent/tendril/internal/secret"
+	"github.com/tendril-agent/tendril/internal/workspace"
 )
 
 // services are what commands do, for the app. Settings and keys are read anew
@@ -51,6 +52,20 @@ func (s *services) of() host.Services {
 			return checks
 		},
 	}
+}
+
+// files lends the workspace for its files.
+func (s *services) files(ctx context.Context, use func(*workspace.Workspace) error) error {
+	return s.lender.use(ctx, func(a *app) error { return use(a.workspace) })
+}
+
+// folder is the workspace as the settings are now.
+func (s *services) folder() (string, error) {
+	cfg, dirs, err := s.command().settings()
+	if err != nil {
+		return "", err
+	}
+	return config.ResolveWorkspace(s.options.workspace, cfg, dirs)
 }
 
 // command is one that says nothing, and knows nothing from before: a keychain
@@ -159,7 +174,7 @@ type setupService struct{ *services }
 func (s setupService) Workspace(given string) (host.Place, error) {
 	path, err := "", error(nil)
 	if given == "" {
-		path, err = s.c.hostFolder(s.options.workspace)
+		path, err = s.folder()
 	} else {
 		var dirs config.Dirs
 		if dirs, err = config.Locate(s.c.Getenv); err == nil {

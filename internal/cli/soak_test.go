@@ -3,7 +3,6 @@
 package cli_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -51,19 +50,7 @@ func TestSoak_PromptsCancelsKills(t *testing.T) {
 
 // soakReply is chosen by what the person asks, see (*soak).play.
 func soakReply(r testkit.Request) testkit.Reply {
-	var body struct {
-		Messages []struct {
-			Role    string `json:"role"`
-			Content string `json:"content"`
-		} `json:"messages"`
-	}
-	_ = json.Unmarshal(r.Body, &body) // the linter tells of bad requests
-	var last, asked string
-	for _, m := range body.Messages {
-		if last = m.Role; m.Role == "user" {
-			asked = m.Content
-		}
-	}
+	asked, last := lastAsked(r)
 	_, kind, _ := strings.Cut(asked, " ")
 	switch {
 	case last == "tool":

@@ -55,9 +55,9 @@ func (h *Host) filesAPI(api huma.API) {
 }
 
 // inWorkspace does something in the workspace as the settings are now.
-func inWorkspace[T any](h *Host, do func(*workspace.Workspace) (T, error)) (*of[T], error) {
+func inWorkspace[T any](ctx context.Context, h *Host, do func(*workspace.Workspace) (T, error)) (*of[T], error) {
 	var out of[T]
-	err := h.Files(func(w *workspace.Workspace) (err error) {
+	err := h.Files(ctx, func(w *workspace.Workspace) (err error) {
 		out.Body, err = do(w)
 		return err
 	})
@@ -67,11 +67,11 @@ func inWorkspace[T any](h *Host, do func(*workspace.Workspace) (T, error)) (*of[
 	return &out, nil
 }
 
-func (h *Host) listFiles(_ context.Context, in *struct {
+func (h *Host) listFiles(ctx context.Context, in *struct {
 	Path string `query:"path"`
 },
 ) (*of[Folder], error) {
-	return inWorkspace(h, func(w *workspace.Workspace) (Folder, error) {
+	return inWorkspace(ctx, h, func(w *workspace.Workspace) (Folder, error) {
 		folder, err := w.List(in.Path)
 		out := Folder{Path: folder.Path, Entries: []Entry{}, Omitted: folder.Omitted}
 		for _, e := range folder.Entries {
@@ -81,11 +81,11 @@ func (h *Host) listFiles(_ context.Context, in *struct {
 	})
 }
 
-func (h *Host) readFile(_ context.Context, in *struct {
+func (h *Host) readFile(ctx context.Context, in *struct {
 	Path string `query:"path" required:"true"`
 },
 ) (*of[File], error) {
-	return inWorkspace(h, func(w *workspace.Workspace) (File, error) {
+	return inWorkspace(ctx, h, func(w *workspace.Workspace) (File, error) {
 		f, err := w.ReadText(in.Path)
 		out := File{Path: f.Path, Size: f.Size, Modified: f.Modified, Version: f.Version, Binary: f.Binary, TooLarge: f.TooLarge, ReadOnly: f.ReadOnly}
 		if f.Version != "" {
@@ -95,7 +95,7 @@ func (h *Host) readFile(_ context.Context, in *struct {
 	})
 }
 
-func (h *Host) saveFile(_ context.Context, in *struct {
+func (h *Host) saveFile(ctx context.Context, in *struct {
 	Body struct {
 		Path    string `json:"path"`
 		Text    string `json:"text"`
@@ -103,7 +103,7 @@ func (h *Host) saveFile(_ context.Context, in *struct {
 	}
 },
 ) (*of[Saved], error) {
-	saved, err := inWorkspace(h, func(w *workspace.Workspace) (s Saved, err error) {
+	saved, err := inWorkspace(ctx, h, func(w *workspace.Workspace) (s Saved, err error) {
 		s.Version, err = w.WriteText(in.Body.Path, in.Body.Text, in.Body.Version)
 		if errors.Is(err, workspace.ErrNotSynced) {
 			s.Warning, err = err.Error(), nil
@@ -116,13 +116,13 @@ func (h *Host) saveFile(_ context.Context, in *struct {
 	return saved, err
 }
 
-func (h *Host) revealFile(_ context.Context, in *struct {
+func (h *Host) revealFile(ctx context.Context, in *struct {
 	Body struct {
 		Path string `json:"path"`
 	}
 },
 ) (*struct{}, error) {
-	folder, err := inWorkspace(h, func(w *workspace.Workspace) (string, error) { return w.Reveal(in.Body.Path) })
+	folder, err := inWorkspace(ctx, h, func(w *workspace.Workspace) (string, error) { return w.Reveal(in.Body.Path) })
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -24,7 +25,7 @@ func TestFiles(t *testing.T) {
 	t.Cleanup(func() { w.Close() })
 	var revealed []string
 	r := serve(t, t.TempDir(), func(o *Options) {
-		o.Files = func(use func(*workspace.Workspace) error) error { return use(w) }
+		o.Files = func(_ context.Context, use func(*workspace.Workspace) error) error { return use(w) }
 		o.Reveal = func(folder string) error { revealed = append(revealed, folder); return nil }
 	})
 	r.signIn()

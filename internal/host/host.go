@@ -36,7 +36,7 @@ type Options struct {
 	// Folder is where the capabilities of new sessions work.
 	Folder func() (string, error)
 	// Files lends the workspace, as the settings are now.
-	Files func(use func(*workspace.Workspace) error) error
+	Files func(ctx context.Context, use func(*workspace.Workspace) error) error
 	// Reveal opens a folder in the system's file manager.
 	Reveal func(folder string) error
 	// Show brings the window of the app forward, or opens one at a link. It says

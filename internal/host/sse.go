@@ -20,19 +20,17 @@ func stream(w http.ResponseWriter, r *http.Request, h *hub, snapshot func() (at 
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	position, known := h.parse(r.Header.Get("Last-Event-ID"))
-	var pending []event
 	for {
 		events, changed, ok := h.after(position)
 		if !known || !ok {
 			at, data := snapshot()
-			events, known, position = []event{{at, "snapshot", data}}, true, at
+			events, known = []event{{at, "snapshot", data}}, true
 		}
-		pending = append(pending[:0], events...)
-		if err := send(w, control, h, pending); err != nil {
+		if err := send(w, control, h, events); err != nil {
 			return
 		}
-		if len(pending) > 0 {
-			position = pending[len(pending)-1].id
+		if len(events) > 0 {
+			position = events[len(events)-1].id
 			continue
 		}
 		if err := wait(r.Context(), w, control, changed); err != nil {

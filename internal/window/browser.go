@@ -3,6 +3,7 @@ package window
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,11 +58,24 @@ func browse(getenv func(string) string, address string) (exited <-chan error, er
 	if err := checkURL(address); err != nil {
 		return nil, err
 	}
+	return handOver(getenv, address)
+}
+
+// OpenFolder opens a folder, an absolute path, in the desktop's file manager.
+func OpenFolder(folder string, getenv func(string) string) error {
+	if _, err := handOver(getenv, folder); err != nil {
+		return fmt.Errorf("the file manager cannot be opened: %w; the folder is %s", err, folder)
+	}
+	return nil
+}
+
+// handOver starts the desktop's opener, without keys of ours in its environment.
+func handOver(getenv func(string) string, target string) (exited <-chan error, err error) {
 	opener, err := browserCommand(getenv)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(context.Background(), opener[0], append(opener[1:], address)...)
+	cmd := exec.CommandContext(context.Background(), opener[0], append(opener[1:], target)...)
 	cmd.Env = environment(getenv)
 	detach(cmd)
 	if err := cmd.Start(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 const address = "http://127.0.0.1:4711/?code=one-time"
@@ -262,5 +263,29 @@ func TestTail(t *testing.T) {
 	}
 	if none := new(tail).lastLine(); none != "" {
 		t.Errorf("last line of nothing: %q", none)
+	}
+}
+
+// TestOpenFolder hands the file manager a folder, and no keys.
+func TestOpenFolder(t *testing.T) {
+	unix(t)
+	d := newDesk(t)
+	getenv := d.options("", address).Getenv
+	if err := OpenFolder("/some folder", getenv); err == nil || !strings.Contains(err.Error(), "/some folder") {
+		t.Errorf("without a desktop: %v", err)
+	}
+	d.env["DISPLAY"] = ":1"
+	d.program(t, "xdg-open", `env > "$HOME/env"; echo "$@" > "$HOME/part"; mv "$HOME/part" "$HOME/opened"`)
+	if err := OpenFolder("/some folder", getenv); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); d.read("home/opened") == "" && time.Now().Before(deadline); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if got := d.read("home/opened"); got != "/some folder\n" {
+		t.Errorf("opened %q", got)
+	}
+	if env := d.read("home/env"); strings.Contains(env, "secret") || !strings.Contains(env, "DISPLAY=:1\n") {
+		t.Errorf("environment of the file manager:\n%s", env)
 	}
 }
