@@ -74,12 +74,11 @@ func startChild(ctx context.Context, cmd *exec.Cmd, p peer) (*child, error) {
 		Log:     func(text string) { p.overheard("host", []byte(text)) },
 	})
 	go c.attend(errs, p)
-	if err := c.initialize(); err != nil {
-		select {
-		case <-c.done: // that it ended says more
-			err = c.why()
-		default:
-		}
+	switch err := c.initialize(); {
+	case errors.Is(err, errNoAgent): // how it ended says more; attend ends it, if it only closed its output
+		<-c.done
+		return c, c.why()
+	case err != nil:
 		c.kill()
 		return c, err
 	}
@@ -89,7 +88,11 @@ func startChild(ctx context.Context, cmd *exec.Cmd, p peer) (*child, error) {
 // call sends a request. An error that is [errNoAgent] means that the child ended
 // before it answered.
 func (c *child) call(method string, params, result any) error {
-	err := c.conn.Call(c.ctx, method, params, result)
+	return c.callWithin(c.ctx, method, params, result)
+}
+
+func (c *child) callWithin(ctx context.Context, method string, params, result any) error {
+	err := c.conn.Call(ctx, method, params, result)
 	if errors.Is(err, context.Canceled) || errors.Is(err, jsonrpc.ErrClosed) {
 		return errNoAgent
 	}
@@ -127,7 +130,7 @@ func (c *child) initialize() error {
 	ctx, cancel := context.WithTimeout(c.ctx, initializeWithin)
 	defer cancel()
 	var answer sdk.InitializeResponse
-	err := c.conn.Call(ctx, sdk.AgentMethodInitialize, map[string]any{
+	err := c.callWithin(ctx, sdk.AgentMethodInitialize, map[string]any{
 		"protocolVersion": sdk.ProtocolVersionNumber,
 		"clientInfo":      map[string]string{"name": "app"},
 		"clientCapabilities": map[string]any{

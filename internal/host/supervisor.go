@@ -54,11 +54,15 @@ func newSupervisor(command func() *exec.Cmd, p peer, changed func(Agent), down f
 func (s *supervisor) run(ctx context.Context) {
 	defer s.set("stopped", nil, nil)
 	var crashes []time.Time
+	var asked chan struct{} // a wish to start afresh
 	status := "starting"
 	for {
 		s.set(status, nil, nil)
+		if asked != nil {
+			close(asked) // the old one is gone, and nobody takes it for running
+			asked = nil
+		}
 		c, err := s.attempt(ctx)
-		var asked chan struct{}
 		if err == nil {
 			select {
 			case <-c.done:
@@ -86,7 +90,6 @@ func (s *supervisor) run(ctx context.Context) {
 		s.mu.Unlock()
 		if asked != nil {
 			status = "starting"
-			close(asked)
 		}
 	}
 }
@@ -109,6 +112,7 @@ func (s *supervisor) lose(c *child) {
 	s.mu.Lock()
 	s.child = nil
 	s.mu.Unlock()
+	s.set("restarting", nil, nil)
 	s.down(c)
 }
 
