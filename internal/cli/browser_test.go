@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -27,6 +28,12 @@ func browserReply(r testkit.Request) testkit.Reply {
 		return hanging("half of " + asked)
 	case kind == "ask":
 		return networked("ask-"+asked, "asker", "*")
+	case kind == "wide":
+		hosts := []string{"*"}
+		for i := range 40 {
+			hosts = append(hosts, fmt.Sprintf("host-%d.example.com", i))
+		}
+		return networkedCode("wide-"+asked, "wide"+asked[:1], "// "+strings.Repeat("a long line of code ", 200)+"\nexport default () => 1;", hosts...)
 	case kind == "evil":
 		return testkit.OpenAIText("<script>window.hacked=1</script><img src=x onerror=alert(1)> ![x](https://attacker.example/i.png) " +
 			"[a](javascript:alert(1)) [b](data:text/html,x) <iframe src=https://attacker.example></iframe> <svg onload=alert(1)> the end of it")
@@ -87,14 +94,33 @@ func TestBrowser(t *testing.T) {
 			h := s.startHost()
 			cmd := exec.Command(node, script)
 			cmd.Dir = dir
-			cmd.Env = append(os.Environ(), "LINK="+h.link, fmt.Sprintf("HOST_PID=%d", h.cmd.Process.Pid), "CHROMIUM="+chromium)
+			environment, err := json.Marshal(s.environment())
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd.Env = append(os.Environ(), "LINK="+h.link, fmt.Sprintf("HOST_PID=%d", h.cmd.Process.Pid), "HOST_ENV="+string(environment), "CHROMIUM="+chromium)
 			if shots := os.Getenv("SHOTS"); shots != "" {
 				cmd.Env = append(cmd.Env, "SHOTS="+filepath.Join(shots, name))
 			}
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s\nhost: %s", err, out, s.errs.String())
 			}
+			if name == "restart" { // it has killed this host, and ended those after it
+				_ = h.cmd.Wait()
+				s.checkNothingIsLeft()
+				return
+			}
 			h.done()
 		})
 	}
+}
+
+// environment is that of the program.
+func (s *sandboxed) environment() map[string]string {
+	values := map[string]string{}
+	for _, v := range s.env {
+		name, value, _ := strings.Cut(v, "=")
+		values[name] = value
+	}
+	return values
 }

@@ -88,15 +88,12 @@ func (c *command) startHost(ctx context.Context, dirs config.Dirs, o hostOptions
 	switch running, err := c.findHost(ctx, dirs.Tendril, !o.noOpen); {
 	case err != nil:
 		return nil, nil, err
-	case running != nil && running.Shown:
-		fmt.Fprintln(c.Err, "Tendril runs already; its window came forward")
-		return nil, nil, nil
 	case running != nil:
-		fmt.Fprintln(c.Err, "Tendril runs already")
-		if o.noOpen || window.OpenBrowser(ctx, running.Link, c.Getenv) != nil {
-			c.showLink(running.Link, o)
-		}
+		c.showRunning(ctx, running, o)
 		return nil, nil, nil
+	}
+	if err := c.skipFirstStart(dirs, o); err != nil {
+		return nil, nil, err
 	}
 	password, err := c.secrets().Lookup(ctx, host.PasswordName)
 	if err != nil && !errors.Is(err, secret.ErrNotFound) {
@@ -132,6 +129,35 @@ func (c *command) startHost(ctx context.Context, dirs config.Dirs, o hostOptions
 		return nil, nil, &exitError{code: exitConfig, err: err}
 	}
 	return h, closeAll, nil
+}
+
+// showRunning opens the app of a host that runs.
+func (c *command) showRunning(ctx context.Context, running *host.Opened, o hostOptions) {
+	if running.Shown {
+		fmt.Fprintln(c.Err, "Tendril runs already; its window came forward")
+	} else {
+		fmt.Fprintln(c.Err, "Tendril runs already")
+		if o.noOpen || window.OpenBrowser(ctx, running.Link, c.Getenv) != nil {
+			c.showLink(running.Link, o)
+		}
+	}
+	if o.workspace != "" || o.model != "" || o.port != 0 {
+		c.warn("it keeps its own workspace, model and address; end it first, or change them in its settings")
+	}
+}
+
+// skipFirstStart creates the workspace for who says with what to begin: nobody
+// needs to ask. Broken settings are mended in the app.
+func (c *command) skipFirstStart(dirs config.Dirs, o hostOptions) error {
+	cfg, _, err := c.settings()
+	if o.workspace == "" && (o.model == "" || err != nil) {
+		return nil
+	}
+	if err != nil {
+		cfg = &config.Config{} // the flag goes before them
+	}
+	_, err = c.createWorkspace(o.workspace, cfg, dirs)
+	return err
 }
 
 // agentCommand is the agent of the app: this program, as an editor starts it.

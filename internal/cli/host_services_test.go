@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tendril-agent/tendril/internal/host"
 	"github.com/tendril-agent/tendril/internal/testkit"
@@ -452,4 +453,21 @@ func TestHost_ManyAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	c.done()
+}
+
+// TestHost_SkipsFirstStart: who says with what to begin is asked nothing, and a
+// folder that cannot be the workspace is refused at once.
+func TestHost_SkipsFirstStart(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--model", "demo"}, {"--model", "demo", "--workspace", filepath.Join(t.TempDir(), "new", "folder")}} {
+		c := bare(t).host(args...)
+		c.ready()
+		w := c.record()
+		eventually(t, "nothing is missing", func() bool { o := w.overview(); return o.Demo && !o.SetupNeeded && o.Workspace.Exists })
+		c.done()
+	}
+	s := bare(t)
+	if code := s.wait(s.start("--no-open", "--workspace", "/etc"), time.Minute); code != 3 || !strings.Contains(s.errs.String(), "choose another folder") {
+		t.Errorf("%d %s", code, s.errs.String())
+	}
 }

@@ -77,7 +77,7 @@ func (c *command) setup(ctx context.Context, o setupOptions) error {
 		if err != nil {
 			return err
 		}
-		if err := c.setupWorkspace(cfg, dirs, o, &r); err != nil {
+		if r.Workspace, err = c.createWorkspace(o.workspace, cfg, dirs); err != nil {
 			return err
 		}
 		if o.workspace != "" {
@@ -107,20 +107,19 @@ func (c *command) fetchDeno(ctx context.Context, cfg *config.Config, dirs config
 	return deno, err
 }
 
-func (c *command) setupWorkspace(cfg *config.Config, dirs config.Dirs, o setupOptions, r *setupResult) error {
-	path, err := config.ResolveWorkspace(o.workspace, cfg, dirs)
-	if err != nil {
-		return err
+// createWorkspace makes sure that the workspace can be used.
+func (c *command) createWorkspace(flag string, cfg *config.Config, dirs config.Dirs) (path string, err error) {
+	if path, err = config.ResolveWorkspace(flag, cfg, dirs); err != nil {
+		return "", err
 	}
 	w, warnings, err := workspace.Open(path)
 	if err != nil {
-		return &exitError{code: exitConfig, err: err}
+		return "", &exitError{code: exitConfig, err: err}
 	}
 	for _, text := range warnings {
 		c.warn("%s", text)
 	}
-	r.Workspace = path
-	return w.Close()
+	return path, w.Close()
 }
 
 // setupModel says which model will be used, and how the settings must change for
