@@ -87,19 +87,14 @@ func openApp(b *testing.B, link string) *app {
 	}
 	a := &app{b: b, client: &http.Client{Jar: jar}}
 	a.address, _, _ = strings.Cut(link, "/open?")
-	for _, url := range []string{link, a.address + "/api/state"} {
-		resp, err := a.client.Get(url)
-		if err != nil {
-			b.Fatal(err)
-		}
-		var state struct {
-			Token string `json:"token"`
-		}
-		_ = json.NewDecoder(resp.Body).Decode(&state) // the first is a page
-		resp.Body.Close()
-		a.token = state.Token
+	_, code, _ := strings.Cut(link, "code=")
+	a.token, _ = a.post("/api/login", map[string]string{"code": code})["token"].(string)
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, a.address+"/api/events", nil)
+	if err != nil {
+		b.Fatal(err)
 	}
-	resp, err := a.client.Get(a.address + "/api/events")
+	req.Header.Set("X-Tendril-Token", a.token)
+	resp, err := a.client.Do(req)
 	if err != nil {
 		b.Fatal(err)
 	}

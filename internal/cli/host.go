@@ -1,16 +1,11 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os/exec"
 	"path/filepath"
-	"time"
 
 	"github.com/rogpeppe/go-internal/lockedfile"
 	"github.com/spf13/cobra"
@@ -85,7 +80,7 @@ func (c *command) startHost(ctx context.Context, dirs config.Dirs, o hostOptions
 		return nil, nil, fmt.Errorf("the folder %s cannot be used: %w", dirs.Tendril, err)
 	}
 	defer unlock()
-	switch running, err := c.findHost(ctx, dirs.Tendril, !o.noOpen); {
+	switch running, err := host.Find(ctx, dirs.Tendril, !o.noOpen); {
 	case err != nil:
 		return nil, nil, err
 	case running != nil:
@@ -181,31 +176,4 @@ func (c *command) showLink(link string, o hostOptions) {
 	if o.noOpen {
 		fmt.Fprintln(c.Err, "open it in a browser within 10 minutes; it works once. Ctrl-C ends Tendril")
 	}
-}
-
-// findHost asks the host of this user, if one runs, for its link, or to come
-// forward. Whoever else listens at its port learns nothing.
-func (c *command) findHost(ctx context.Context, home string, show bool) (*host.Opened, error) {
-	address, authorization, check := host.Find(home)
-	if address == "" {
-		return nil, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	nonce := rand.Text()
-	body, err := json.Marshal(map[string]any{"nonce": nonce, "show": show})
-	if err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address+"/api/host/open", bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", authorization)
-	var opened host.Opened
-	if err := fetchJSON(req, &opened); err != nil || !check(nonce, opened.Proof) {
-		return nil, nil // nobody is there, or somebody else
-	}
-	return &opened, nil
 }

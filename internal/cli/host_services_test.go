@@ -354,6 +354,7 @@ func (c *hostClient) record() *recorder {
 		if err != nil {
 			c.t.Fatal(err)
 		}
+		req.Header.Set("X-Tendril-Token", c.token)
 		resp, err := c.http.Do(req)
 		if err != nil {
 			c.t.Fatal(err)

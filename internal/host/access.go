@@ -2,8 +2,6 @@ package host
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"mime"
@@ -11,17 +9,22 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
-// access decides who may talk to the host. Only who opened a link that the host
-// printed, or knows its password, has the cookie; what changes something also
-// needs a token that no browser sends by itself.
+// access decides who may talk to the host: who has a sign-in of this process,
+// which one gets for a link that the host printed or for its password. A sign-in
+// is a cookie that pages cannot read and a token that no browser sends by itself,
+// both needed: cookies do not know ports, so that servers of others on this
+// machine may be sent ours. It ends with the process, because whoever takes the
+// port next is sent both by the tabs that are still open.
 type access struct {
 	id       identity
+	key      string // of this process
 	host     string // as in --host
 	port     int
 	password string // "": signing in takes a link
@@ -30,6 +33,10 @@ type access struct {
 	codes map[string]time.Time // that were not used yet, and when they end
 	slow  time.Time            // no password is tried before
 	fails int
+}
+
+func newAccess(id identity, host string, port int, password string) *access {
+	return &access{id: id, key: rand.Text(), host: host, port: port, password: password, codes: map[string]time.Time{}}
 }
 
 // codeAge is how long a link can be opened, once.
@@ -62,25 +69,20 @@ func (a *access) redeem(code string) bool {
 // cookieName holds the port, because cookies do not know ports.
 func (a *access) cookieName() string { return "tendril_" + strconv.Itoa(a.port) }
 
-func (a *access) passwordSum() string {
-	sum := sha256.Sum256([]byte(a.password))
-	return hex.EncodeToString(sum[:])
-}
+// derived is a value of this process that says nothing about others.
+func (a *access) derived(purpose string) string { return identity{Secret: a.key}.mac(purpose) }
 
-// cookie is good until the secret or the password changes.
 func (a *access) cookie() *http.Cookie {
-	return &http.Cookie{
-		Name: a.cookieName(), Value: a.id.mac("cookie", a.passwordSum()), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		MaxAge: int((400 * 24 * time.Hour).Seconds()),
-	}
+	return &http.Cookie{Name: a.cookieName(), Value: a.derived("cookie"), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}
 }
 
-// token is what changes need.
-func (a *access) token() string { return a.id.mac("token", a.passwordSum()) }
+func (a *access) token() string { return a.derived("token") }
 
+// signedIn looks at all cookies of the name: other servers of this machine may
+// have set one, too.
 func (a *access) signedIn(r *http.Request) bool {
-	c, err := r.Cookie(a.cookieName())
-	return err == nil && equal(c.Value, a.cookie().Value)
+	good := func(c *http.Cookie) bool { return equal(c.Value, a.cookie().Value) }
+	return slices.ContainsFunc(r.CookiesNamed(a.cookieName()), good) && equal(r.Header.Get("X-Tendril-Token"), a.token())
 }
 
 // hostAllowed reports whether a Host header names us: a page whose name was made
@@ -124,24 +126,28 @@ func originAllowed(r *http.Request) bool {
 type refusal struct {
 	status       int
 	code, detail string
+	login        string // how one signs in: link or password
 }
 
 // check is the gate of all requests below /api.
 func (a *access) check(r *http.Request) refusal {
-	open := r.URL.Path == "/api/login" || r.URL.Path == "/api/host/open" // they check by themselves
 	switch {
 	case !originAllowed(r):
-		return refusal{http.StatusForbidden, "origin", "requests of other sites are refused"}
-	case !open && !a.signedIn(r):
-		return refusal{http.StatusUnauthorized, "login", "this window is not signed in; run `tendril` again: it opens a new link"}
-	case r.Method == http.MethodGet || r.Method == http.MethodHead:
-		return refusal{}
-	case !isJSON(r):
-		return refusal{http.StatusUnsupportedMediaType, "json", "changes need Content-Type: application/json"}
-	case !open && !equal(r.Header.Get("X-Tendril-Token"), a.token()):
-		return refusal{http.StatusForbidden, "token", "changes need the header X-Tendril-Token with the token that GET /api/state tells"}
+		return refusal{status: http.StatusForbidden, code: "origin", detail: "requests of other sites are refused"}
+	case !checksItself(r.URL.Path) && !a.signedIn(r):
+		if a.password != "" {
+			return refusal{http.StatusUnauthorized, "login", "this window is not signed in; sign in with the password", "password"}
+		}
+		return refusal{http.StatusUnauthorized, "login", "this window is not signed in; run `tendril` again: it opens a new link", "link"}
+	case r.Method != http.MethodGet && r.Method != http.MethodHead && !isJSON(r):
+		return refusal{status: http.StatusUnsupportedMediaType, code: "json", detail: "changes need Content-Type: application/json"}
 	}
 	return refusal{}
+}
+
+// checksItself reports whether an operation is where strangers become known.
+func checksItself(path string) bool {
+	return path == "/api/login" || path == "/api/host/hello" || path == "/api/host/open"
 }
 
 func isJSON(r *http.Request) bool {
@@ -161,10 +167,19 @@ func (a *access) guard(next http.Handler) http.Handler {
 		header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
 		header.Set("Cache-Control", "no-store")
 		if !a.hostAllowed(r.Host) {
-			problem(w, refusal{http.StatusMisdirectedRequest, "host", fmt.Sprintf("this is not %.100q", r.Host)})
+			problem(w, refusal{status: http.StatusMisdirectedRequest, code: "host", detail: fmt.Sprintf("this is not %.100q", r.Host)})
+			return
+		}
+		if a.password == "" && isStranger(r.Context()) {
+			problem(w, refusal{status: http.StatusForbidden, code: "user", detail: "this app belongs to another user of this machine"})
 			return
 		}
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		within := time.Time{} // what is asked of the agent may take its time
+		if !strings.HasPrefix(r.URL.Path, "/api/") {
+			within = time.Now().Add(pageWithin)
+		}
+		_ = http.NewResponseController(w).SetWriteDeadline(within) // the connection may be gone
 		switch {
 		case strings.HasPrefix(r.URL.Path, "/api/"):
 			if no := a.check(r); no.status != 0 {
@@ -172,31 +187,41 @@ func (a *access) guard(next http.Handler) http.Handler {
 				return
 			}
 		case !reads:
-			problem(w, refusal{http.StatusMethodNotAllowed, "", "pages can only be read"})
+			problem(w, refusal{status: http.StatusMethodNotAllowed, detail: "pages can only be read"})
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// problem answers as RFC 9457 has it.
+// How long a client may take for what anybody may ask.
+const (
+	pageWithin    = time.Minute
+	refusedWithin = 5 * time.Second // to send the rest of a request that is refused
+)
+
+// problem answers as RFC 9457 has it, and ends the connection.
 func problem(w http.ResponseWriter, p refusal) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(refusedWithin)) // the connection may be gone
 	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Connection", "close")
 	w.WriteHeader(p.status)
-	_ = json.NewEncoder(w).Encode(map[string]any{ // the client may be gone
-		"title": http.StatusText(p.status), "status": p.status, "detail": p.detail, "code": p.code,
-	})
+	answer := map[string]any{"title": http.StatusText(p.status), "status": p.status, "detail": p.detail, "code": p.code}
+	if p.login != "" {
+		answer["login"] = p.login
+	}
+	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
 }
 
-// openLink signs in who opens a printed link, once, and leaves no code in the
-// address.
-func (a *access) openLink(w http.ResponseWriter, r *http.Request) {
-	if !a.redeem(r.URL.Query().Get("code")) && !a.signedIn(r) {
-		page(w, http.StatusUnauthorized, "This link was used already, or is too old", "Run tendril again: it opens a new one.")
-		return
+// try lets in who has a code or the password.
+func (a *access) try(code, password string) refusal {
+	switch {
+	case code == "":
+		return a.tryPassword(password)
+	case a.redeem(code):
+		return refusal{}
 	}
-	http.SetCookie(w, a.cookie())
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	return refusal{http.StatusUnauthorized, "link", "this link was used already, or is too old; if nobody but you can have used it, run `tendril` again: it opens a new one", "link"}
 }
 
 // tryPassword compares a password, more slowly after each failure.
@@ -205,14 +230,14 @@ func (a *access) tryPassword(password string) refusal {
 	defer a.mu.Unlock()
 	switch now := time.Now(); {
 	case a.password == "":
-		return refusal{http.StatusUnauthorized, "login", "this host has no password; run `tendril` again: it opens a link"}
+		return refusal{http.StatusUnauthorized, "login", "this host has no password; run `tendril` again: it opens a link", "link"}
 	case now.Before(a.slow):
-		return refusal{http.StatusTooManyRequests, "slow", "too many wrong passwords; wait a little"}
+		return refusal{http.StatusTooManyRequests, "slow", "too many wrong passwords; wait a little", "password"}
 	case equal(password, a.password):
 		a.fails = 0
 		return refusal{}
 	}
 	a.fails++
 	a.slow = time.Now().Add(min(time.Second<<min(a.fails, 6), time.Minute))
-	return refusal{http.StatusUnauthorized, "password", "the password is wrong"}
+	return refusal{http.StatusUnauthorized, "password", "the password is wrong", "password"}
 }

@@ -5,15 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/tendril-agent/tendril/internal/session"
 	"github.com/tendril-agent/tendril/internal/store"
@@ -101,8 +102,8 @@ func (r *running) send(method, path, body string, edit func(*http.Request)) (*ht
 	}
 	if method != http.MethodGet {
 		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("X-Tendril-Token", r.token)
 	}
+	req.Header.Set("X-Tendril-Token", r.token)
 	if edit != nil {
 		edit(req)
 	}
@@ -118,18 +119,25 @@ func (r *running) send(method, path, body string, edit func(*http.Request)) (*ht
 	return resp, string(text)
 }
 
-// signIn opens a link, as a browser does, and reads the token.
+// signIn signs in with a link, as the page at it does.
 func (r *running) signIn() {
 	r.t.Helper()
-	resp, text := r.send("GET", strings.TrimPrefix(r.Link(), r.Address()), "", nil)
-	if resp.StatusCode != http.StatusSeeOther || resp.Header.Get("Location") != "/" {
+	_, code, _ := strings.Cut(r.Link(), "/open?code=")
+	resp, text := r.login("code", code)
+	var s SignedIn
+	if json.Unmarshal([]byte(text), &s) != nil || s.Token == "" {
 		r.t.Fatalf("%d %s", resp.StatusCode, text)
 	}
-	var s State
-	if _, text := r.send("GET", "/api/state", "", nil); json.Unmarshal([]byte(text), &s) != nil || s.Token == "" {
-		r.t.Fatal(text)
-	}
 	r.token = s.Token
+}
+
+func (r *running) login(with, value string) (*http.Response, string) {
+	r.t.Helper()
+	body, err := json.Marshal(map[string]string{with: value})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return r.send("POST", "/api/login", string(body), nil)
 }
 
 // operations are all that the API has, with values for the places in paths.
@@ -158,10 +166,8 @@ func operations(t *testing.T) (all [][2]string) {
 	return append(all, [2]string{"GET", "/api/events"}, [2]string{"GET", "/api/debug/events"}, [2]string{"GET", "/api/nothing"}, [2]string{"POST", "/api/nothing"})
 }
 
-func isOpen(path string) bool { return path == "/api/login" || path == "/api/host/open" }
-
-// TestAccess_EachOperation is refused to strangers: without the cookie, from
-// pages of others, under another name, as a form (cases X01, X03, X04).
+// TestAccess_EachOperation is refused to strangers: without the cookie or the
+// token, from pages of others, under another name, as a form (cases X01, X03, X04).
 func TestAccess_EachOperation(t *testing.T) {
 	t.Parallel()
 	r := serve(t, t.TempDir(), nil)
@@ -183,8 +189,11 @@ func TestAccess_EachOperation(t *testing.T) {
 		header := func(key, value string) func(*http.Request) {
 			return func(req *http.Request) { req.Header.Set(key, value) }
 		}
-		if !isOpen(path) {
-			refused(stranger, 401, "without a cookie", nil)
+		if !checksItself(path) {
+			refused(stranger, 401, "without either", nil)
+			refused(stranger, 401, "without a cookie", header("X-Tendril-Token", r.token))
+			refused(r, 401, "without a token", func(req *http.Request) { req.Header.Del("X-Tendril-Token") })
+			refused(r, 401, "with another token", header("X-Tendril-Token", strings.Repeat("0", 64)))
 			refused(stranger, 401, "with another cookie", func(req *http.Request) {
 				req.AddCookie(&http.Cookie{Name: r.access.cookieName(), Value: strings.Repeat("0", 64)})
 			})
@@ -204,10 +213,6 @@ func TestAccess_EachOperation(t *testing.T) {
 		for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain; application/json", "application/jsonx"} {
 			refused(r, 415, "as "+kind, header("Content-Type", kind))
 		}
-		if !isOpen(path) {
-			refused(r, 403, "without a token", func(req *http.Request) { req.Header.Del("X-Tendril-Token") })
-			refused(r, 403, "with another token", header("X-Tendril-Token", strings.Repeat("0", 64)))
-		}
 	}
 	for _, method := range []string{"OPTIONS", "TRACE", "PUT", "PROPFIND"} {
 		for _, path := range []string{"/api/state", "/"} {
@@ -223,7 +228,11 @@ func TestAccess_LinksWorkOnce(t *testing.T) {
 	t.Parallel()
 	r := serve(t, t.TempDir(), nil)
 	link := strings.TrimPrefix(r.Link(), r.Address())
-	resp, _ := r.send("GET", link, "", nil)
+	if resp, text := r.send("GET", link, "", nil); resp.StatusCode != 200 || len(resp.Cookies()) > 0 { // a preview of it uses nothing up
+		t.Errorf("%d %s", resp.StatusCode, text)
+	}
+	_, code, _ := strings.Cut(link, "code=")
+	resp, _ := r.login("code", code)
 	var cookie *http.Cookie
 	for _, c := range resp.Cookies() {
 		cookie = c
@@ -231,11 +240,9 @@ func TestAccess_LinksWorkOnce(t *testing.T) {
 	if cookie == nil || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/" || cookie.Domain != "" {
 		t.Fatalf("%+v", cookie)
 	}
-	other := &http.Client{Transport: r.client.Transport}
-	for _, path := range []string{link, "/open", "/open?code=", "/open?code=" + strings.Repeat("A", 26)} {
-		stranger := &running{Host: r.Host, t: t, client: other}
-		if resp, text := stranger.send("GET", path, "", nil); resp.StatusCode != http.StatusUnauthorized || len(resp.Cookies()) > 0 {
-			t.Errorf("%s: %d %s", path, resp.StatusCode, text)
+	for _, code := range []string{code, "", strings.Repeat("A", 26)} {
+		if resp, text := r.login("code", code); resp.StatusCode != http.StatusUnauthorized || len(resp.Cookies()) > 0 || !strings.Contains(text, `"link"`) && code != "" {
+			t.Errorf("%s: %d %s", code, resp.StatusCode, text)
 		}
 	}
 	r.mu.Lock()
@@ -245,9 +252,9 @@ func TestAccess_LinksWorkOnce(t *testing.T) {
 	}
 }
 
-// TestAccess_SurvivesARestart: a tab that is open goes on with the next host of
-// the user, at the same port.
-func TestAccess_SurvivesARestart(t *testing.T) {
+// TestAccess_EndsWithTheProcess: what the tabs of an ended host go on to send is
+// of no use to whoever took its port meanwhile, at whichever port the next one is.
+func TestAccess_EndsWithTheProcess(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	first := serve(t, home, nil)
@@ -256,16 +263,35 @@ func TestAccess_SurvivesARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := serve(t, home, nil)
-	if second.Address() != first.Address() {
-		t.Skipf("somebody took the port meanwhile: %s, then %s", first.Address(), second.Address())
+	resp, text := second.send("GET", "/api/state", "", func(req *http.Request) {
+		c := first.access.cookie()
+		c.Name = second.access.cookieName()
+		req.AddCookie(c)
+		req.Header.Set("X-Tendril-Token", first.token)
+	})
+	if resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("%d %s", resp.StatusCode, text)
 	}
-	second.client, second.token = first.client, first.token
+	second.signIn()
 	if resp, text := second.send("POST", "/api/sessions", "{}", nil); resp.StatusCode != http.StatusCreated {
 		t.Errorf("%d %s", resp.StatusCode, text)
 	}
 	info, err := os.Stat(identityPath(home))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
+	}
+}
+
+// TestAccess_CookiesOfOthers: a server at another port may set ours, but not
+// replace it.
+func TestAccess_CookiesOfOthers(t *testing.T) {
+	t.Parallel()
+	r := serve(t, t.TempDir(), nil)
+	r.signIn()
+	planted := func(req *http.Request) { req.Header.Set("Cookie", r.access.cookieName()+"=planted; "+r.access.cookie().String()) }
+	stranger := &running{Host: r.Host, t: t, client: &http.Client{Transport: r.client.Transport}, token: r.token}
+	if resp, text := stranger.send("GET", "/api/state", "", planted); resp.StatusCode != 200 {
+		t.Errorf("%d %s", resp.StatusCode, text)
 	}
 }
 
@@ -282,17 +308,21 @@ func TestAccess_Password(t *testing.T) {
 		}
 	}
 	r := serve(t, t.TempDir(), func(o *Options) { o.Password = "correct horse battery" })
+	if resp, text := r.send("GET", "/api/state", "", nil); resp.StatusCode != 401 || !strings.Contains(text, `"login":"password"`) {
+		t.Errorf("%d %s", resp.StatusCode, text)
+	}
 	try := func(password string, want int) {
 		t.Helper()
-		body, err := json.Marshal(map[string]string{"password": password})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if resp, text := r.send("POST", "/api/login", string(body), nil); resp.StatusCode != want {
+		resp, text := r.login("password", password)
+		var s SignedIn
+		if resp.StatusCode != want || want == 200 && json.Unmarshal([]byte(text), &s) != nil {
 			t.Errorf("%q: %d %s", password, resp.StatusCode, text)
 		}
+		if s.Token != "" {
+			r.token = s.Token
+		}
 	}
-	try("correct horse battery", 204)
+	try("correct horse battery", 200)
 	try("wrong", 401)
 	try("correct horse battery", 429) // it is told to wait
 	if resp, text := r.send("GET", "/api/state", "", nil); resp.StatusCode != 200 {
@@ -300,30 +330,50 @@ func TestAccess_Password(t *testing.T) {
 	}
 }
 
-// TestAccess_Proof: only who can read the secret makes the app come forward, and
-// knows that it is the user's.
-func TestAccess_Proof(t *testing.T) {
+// TestFind: only who can read the secret makes the app come forward, and knows
+// that it is the user's.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	if opened, err := Find(t.Context(), home, true); opened != nil || err != nil {
+		t.Errorf("%+v %v", opened, err)
+	}
+	r := serve(t, home, nil)
+	opened, err := Find(t.Context(), home, true)
+	if err != nil || opened == nil || opened.Shown || !strings.HasPrefix(opened.Link, r.Address()+"/open?code=") {
+		t.Errorf("%+v %v", opened, err)
+	}
+	good := r.access.id.authorization(r.access.port, r.access.greet("").Instance)
+	for _, bad := range []string{
+		"", "Tendril ", strings.TrimPrefix(good, "Tendril "), good + "0", r.access.id.authorization(r.access.port, "other"),
+		r.access.id.authorization(r.access.port+1, r.access.greet("").Instance),
+	} {
+		if resp, text := r.send("POST", "/api/host/open", `{"show":true}`, func(req *http.Request) { req.Header.Set("Authorization", bad) }); resp.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%q: %d %s", bad, resp.StatusCode, text)
+		}
+	}
+}
+
+// TestFind_WhoeverElseListens learns nothing, not even by asking the host of the
+// user, which is at another port.
+func TestFind_WhoeverElseListens(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	r := serve(t, home, nil)
-	address, authorization, check := Find(home)
-	if address != r.Address() {
-		t.Fatal(address)
+	var heard []string
+	squatter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		heard = append(heard, req.URL.Path+req.Header.Get("Authorization"))
+		_, answer := r.send(req.Method, req.URL.Path, string(body), func(on *http.Request) { on.Header = req.Header.Clone() })
+		_, _ = io.WriteString(w, answer)
+	}))
+	defer squatter.Close()
+	id := r.access.id
+	id.Port = squatter.Listener.Addr().(*net.TCPAddr).Port
+	if opened, err := id.find(t.Context(), true); err == nil {
+		t.Errorf("%+v", opened)
 	}
-	open := func(authorization string) (int, Opened) {
-		resp, text := r.send("POST", "/api/host/open", `{"nonce":"n","show":true}`, func(req *http.Request) { req.Header.Set("Authorization", authorization) })
-		var o Opened
-		_ = json.Unmarshal([]byte(text), &o)
-		return resp.StatusCode, o
-	}
-	status, opened := open(authorization)
-	if status != 200 || !check("n", opened.Proof) || check("m", opened.Proof) || !strings.HasPrefix(opened.Link, address+"/open?code=") {
-		t.Errorf("%d %+v", status, opened)
-	}
-	old := r.access.id.prove("open", time.Now().Add(-2*proofAge))
-	for _, bad := range []string{"", "Tendril ", "Tendril 1.x", old, r.access.id.prove("else", time.Now()), strings.TrimPrefix(authorization, "Tendril "), authorization + "0"} {
-		if status, _ := open(bad); status != http.StatusUnauthorized {
-			t.Errorf("%q: %d", bad, status)
-		}
+	if len(heard) != 1 || heard[0] != "/api/host/hello" {
+		t.Errorf("%q", heard)
 	}
 }

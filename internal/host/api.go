@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -21,13 +20,12 @@ const maxBody = 8 << 20
 func (h *Host) routes() http.Handler {
 	mux := http.NewServeMux()
 	h.api(mux)
-	mux.HandleFunc("GET /open", h.access.openLink)
 	mux.HandleFunc("GET /api/events", func(w http.ResponseWriter, r *http.Request) { stream(w, r, h.hub, h.snapshot) })
 	mux.HandleFunc("GET /api/debug/events", func(w http.ResponseWriter, r *http.Request) {
 		stream(w, r, h.debug, func() (uint64, []byte) { return h.debug.start(), []byte("{}") }) // and then what is kept
 	})
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
-		problem(w, refusal{http.StatusNotFound, "", "there is no " + r.URL.Path})
+		problem(w, refusal{status: http.StatusNotFound, detail: "there is no " + r.URL.Path})
 	})
 	mux.Handle("/", h.pages())
 	return h.access.guard(mux)
@@ -75,7 +73,6 @@ type State struct {
 	Version  string         `json:"version"`
 	Epoch    string         `json:"epoch" doc:"Of this process of the host; with another one all event numbers are void"`
 	Event    uint64         `json:"event" doc:"The number of the last event that is in here"`
-	Token    string         `json:"token" doc:"For X-Tendril-Token"`
 	Agent    Agent          `json:"agent"`
 	Sessions []SessionState `json:"sessions" doc:"Those that are open"`
 	Overview
@@ -86,7 +83,7 @@ func (h *Host) state() State {
 	defer h.mu.Unlock()
 	h.supervisor.mu.Lock() // so that no event of it is missing
 	defer h.supervisor.mu.Unlock()
-	s := State{Version: h.Version, Epoch: h.hub.epoch, Event: h.hub.position(), Token: h.access.token(), Agent: h.supervisor.state, Sessions: []SessionState{}, Overview: h.overview()}
+	s := State{Version: h.Version, Epoch: h.hub.epoch, Event: h.hub.position(), Agent: h.supervisor.state, Sessions: []SessionState{}, Overview: h.overview()}
 	for _, c := range h.conversations {
 		s.Sessions = append(s.Sessions, c.state())
 	}
@@ -107,54 +104,34 @@ func (h *Host) stateAPI(api huma.API) {
 	huma.Register(api, op("GET", "/api/state", "getState", "What all of the app depends on", 200), func(context.Context, *struct{}) (*of[State], error) {
 		return &of[State]{h.state()}, nil
 	})
-	huma.Register(api, op("POST", "/api/login", "login", "Sign in with the password", 204), h.login)
+	huma.Register(api, op("POST", "/api/login", "login", "Sign in with a link or the password", 200), h.login)
 	huma.Register(api, op("POST", "/api/agent/restart", "restartAgent", "Start the agent afresh", 204), func(ctx context.Context, _ *Nothing) (*struct{}, error) {
 		return nil, failure(h.supervisor.startAfresh(ctx))
 	})
-	huma.Register(api, op("POST", "/api/host/open", "openApp", "Bring the app forward; for other processes of the user", 200), h.openApp)
+	h.findAPI(api)
 }
 
-func (h *Host) login(_ context.Context, in *struct {
-	Body struct {
-		Password string `json:"password" maxLength:"1000"`
-	}
-},
-) (*struct {
+// SignIn is what one signs in with: the code of a link, or else the password.
+type SignIn struct {
+	Code     string `json:"code,omitempty" maxLength:"100"`
+	Password string `json:"password,omitempty" maxLength:"1000"`
+}
+
+// SignedIn comes with a cookie. Both are good until the host ends.
+type SignedIn struct {
+	Token string `json:"token" doc:"Each request needs it in X-Tendril-Token, and the cookie"`
+}
+
+func (h *Host) login(_ context.Context, in *struct{ Body SignIn }) (*struct {
 	Cookie http.Cookie `header:"Set-Cookie"`
+	Body   SignedIn
 }, error,
 ) {
-	if no := h.access.tryPassword(in.Body.Password); no.status != 0 {
+	if no := h.access.try(in.Body.Code, in.Body.Password); no.status != 0 {
 		return nil, problemOf(no.status, no.code, errors.New(no.detail))
 	}
 	return &struct {
 		Cookie http.Cookie `header:"Set-Cookie"`
-	}{*h.access.cookie()}, nil
-}
-
-// Opened says what a second start of the app led to.
-type Opened struct {
-	Shown bool   `json:"shown" doc:"A window came forward"`
-	Link  string `json:"link,omitempty" doc:"Signs in who opens it, once"`
-	Proof string `json:"proof" doc:"That this is the host of the user"`
-}
-
-func (h *Host) openApp(_ context.Context, in *struct {
-	Authorization string `header:"Authorization"`
-	Body          struct {
-		Nonce string `json:"nonce" maxLength:"100"`
-		Show  bool   `json:"show"`
-	}
-},
-) (*of[Opened], error) {
-	if !h.access.id.proved("open", in.Authorization, time.Now()) {
-		return nil, problemOf(http.StatusUnauthorized, "proof", errors.New("only processes of the user who started this host may do this"))
-	}
-	o := Opened{Proof: h.access.id.mac("host", in.Body.Nonce)}
-	if in.Body.Show && h.Show != nil {
-		o.Shown = h.Show(h.Link())
-	}
-	if !o.Shown {
-		o.Link = h.Link()
-	}
-	return &of[Opened]{o}, nil
+		Body   SignedIn
+	}{*h.access.cookie(), SignedIn{h.access.token()}}, nil
 }

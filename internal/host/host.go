@@ -88,7 +88,7 @@ func New(o Options) (*Host, error) {
 	}
 	h := &Host{
 		Options: o, hub: newHub(), debug: newHub(), listener: listener, started: time.Now(),
-		access:        &access{id: id, host: o.Host, port: port, password: o.Password, codes: map[string]time.Time{}},
+		access:        newAccess(id, o.Host, port, o.Password),
 		conversations: map[string]*conversation{},
 	}
 	h.supervisor = newSupervisor(o.Command, h, func(a Agent) { h.hub.publish("agent", a) }, h.lost)
@@ -121,7 +121,8 @@ func listen(host string, wanted, last int) (net.Listener, error) {
 	return listener, nil
 }
 
-// Link is an address that signs in who opens it, once.
+// Link is an address that signs in who opens it, once: the page there redeems its
+// code.
 func (h *Host) Link() string { return h.Address() + "/open?code=" + h.access.code() }
 
 // Address is where the host is.
@@ -140,6 +141,7 @@ func (h *Host) Serve(ctx context.Context) error {
 	server := &http.Server{
 		Handler: h.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: withPeer,
 	}
 	var group sync.WaitGroup
 	group.Go(func() { h.supervisor.run(ctx) })

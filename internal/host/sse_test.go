@@ -34,6 +34,7 @@ func (r *running) follow(last string) (next func() sseEvent, stop func()) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	req.Header.Set("X-Tendril-Token", r.token)
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
 	}

@@ -19,29 +19,37 @@ export class APIError extends Error {
   }
 }
 
-let token = ''
+const kept = 'tendril-token' // in the storage of this origin, which all its windows share
 
-/** Sets the token that every change must carry; it comes with the state. */
-export function setToken(value: string) {
-  token = value
+/** What each request needs besides the cookie. */
+export const credentials = (): Record<string, string> => ({ 'X-Tendril-Token': localStorage.getItem(kept) ?? '' })
+
+/** Signs in with the code of a link, or with the password. */
+export async function signIn(by: { code: string } | { password: string }) {
+  const { token } = await request<{ token: string }>('POST', '/login', by)
+  localStorage.setItem(kept, token)
+}
+
+/** Calls back when another window has signed in. */
+export function onSignIn(f: () => void) {
+  addEventListener('storage', (e) => {
+    if (e.key === kept && e.newValue) f()
+  })
 }
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** Sends a request to the host. Throws an APIError. */
 export async function request<T>(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
-  const headers: Record<string, string> = { Accept: 'application/json' }
-  if (method !== 'GET') {
-    headers['Content-Type'] = 'application/json'
-    headers['X-Tendril-Token'] = token
-  }
+  const headers: Record<string, string> = { Accept: 'application/json', ...credentials() }
+  if (method !== 'GET') headers['Content-Type'] = 'application/json'
   let response: Response
   try {
     const text = method === 'GET' ? undefined : JSON.stringify(body ?? {})
     response = await fetch(`/api${path}`, { method, headers, body: text, signal, credentials: 'same-origin', cache: 'no-store' })
   } catch (cause) {
     if (signal?.aborted) throw cause
-    throw new APIError(0, 'Tendril does not answer. It may have been closed.', 'unreachable', 'Start `tendril` again; this page then reconnects by itself.')
+    throw new APIError(0, 'Tendril does not answer. It may have been closed.', 'unreachable', 'Start `tendril` again, and open what it opens: this page then goes on by itself.')
   }
   if (!response.ok) throw await failure(response)
   if (response.status === 204) return undefined as T
@@ -49,7 +57,7 @@ export async function request<T>(method: Method, path: string, body?: unknown, s
   return (text ? JSON.parse(text) : undefined) as T
 }
 
-async function failure(response: Response): Promise<APIError> {
+export async function failure(response: Response): Promise<APIError> {
   let body: Record<string, unknown> = {}
   try {
     const parsed: unknown = await response.json()

@@ -142,6 +142,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/host/hello": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Prove that this is the user's host; for other processes of the user */
+        post: operations["greetHost"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/host/open": {
         parameters: {
             query?: never;
@@ -220,7 +237,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Sign in with the password */
+        /** Sign in with a link or the password */
         post: operations["login"];
         delete?: never;
         options?: never;
@@ -766,6 +783,15 @@ export interface components {
             read: string[] | null;
             write: string[] | null;
         };
+        GreetHostRequest: {
+            nonce: string;
+        };
+        Greeting: {
+            /** @description Of this process */
+            instance: string;
+            /** @description That this is the host of the user */
+            proof: string;
+        };
         Item: {
             /** @description Of user, agent, thought, notice */
             text?: string;
@@ -813,9 +839,6 @@ export interface components {
             /** @description provider/model that answered or that is listed */
             model?: string;
             ok: boolean;
-        };
-        LoginRequest: {
-            password: string;
         };
         Model: {
             /**
@@ -875,13 +898,12 @@ export interface components {
         };
         NothingBody: Record<string, never>;
         OpenAppRequest: {
-            nonce: string;
             show: boolean;
         };
         Opened: {
             /** @description Signs in who opens it, once */
             link?: string;
-            /** @description That this is the host of the user */
+            /** @description That the link is from the host of the user */
             proof: string;
             /** @description A window came forward */
             shown: boolean;
@@ -1051,6 +1073,14 @@ export interface components {
             providers: components["schemas"]["Provider"][] | null;
             workspace: components["schemas"]["Place"];
         };
+        SignIn: {
+            code?: string;
+            password?: string;
+        };
+        SignedIn: {
+            /** @description Each request needs it in X-Tendril-Token, and the cookie */
+            token: string;
+        };
         State: {
             agent: components["schemas"]["Agent"];
             /** @description The model is the demo, which needs no key */
@@ -1070,8 +1100,6 @@ export interface components {
             sessions: components["schemas"]["SessionState"][] | null;
             /** @description Something is missing without which no prompt works, or there is no workspace yet */
             setupNeeded: boolean;
-            /** @description For X-Tendril-Token */
-            token: string;
             version: string;
             workspace: components["schemas"]["Place"];
         };
@@ -1475,6 +1503,39 @@ export interface operations {
             };
         };
     };
+    greetHost: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GreetHostRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Greeting"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     openApp: {
         parameters: {
             query?: never;
@@ -1647,17 +1708,19 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["LoginRequest"];
+                "application/json": components["schemas"]["SignIn"];
             };
         };
         responses: {
-            /** @description No Content */
-            204: {
+            /** @description OK */
+            200: {
                 headers: {
                     "Set-Cookie"?: string;
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["SignedIn"];
+                };
             };
             /** @description Error */
             default: {

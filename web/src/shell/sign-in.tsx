@@ -1,5 +1,6 @@
 import { useState } from 'react'
-import { request } from '../api/client'
+import { signIn } from '../api/client'
+import { resume } from '../state/stream'
 import { Button } from '../ui/button'
 import { Field } from '../ui/field'
 import { ErrorNotice } from '../ui/notice'
@@ -17,7 +18,8 @@ export function SignIn({ login }: { login?: string }) {
         <Password />
       ) : (
         <p className="text-text2">
-          Run <code>tendril</code> again: it prints a new link. Links work once, so an old one or a bookmark does not.
+          Run <code>tendril</code> again: it opens a new link, and this window then goes on by itself. A link works once, within 10 minutes, and
+          what it opens is signed in until Tendril ends.
         </p>
       )}
     </main>
@@ -32,8 +34,8 @@ function Password() {
     setBusy(true)
     setError(undefined)
     try {
-      await request('POST', '/login', { password })
-      location.reload()
+      await signIn({ password })
+      resume()
     } catch (e) {
       setError(e)
       setBusy(false)

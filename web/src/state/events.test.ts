@@ -5,7 +5,7 @@ import { apply, closed, initial, loaded, opened, overview, parseId, type Model, 
 const session = (id: string, more: Partial<SessionState> = {}): SessionState => ({ id, running: false, mode: 'policy', permissions: [], usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }, ...more })
 
 const state = (epoch: string, event: number, sessions: SessionState[] = []): State => ({
-  version: '1', epoch, event, token: 't', agent: { status: 'ready', since: '', restarts: 0 }, workspace: { path: '/w', exists: true },
+  version: '1', epoch, event, agent: { status: 'ready', since: '', restarts: 0 }, workspace: { path: '/w', exists: true },
   demo: false, deno: {}, setupNeeded: false, sessions,
 })
 

@@ -1,7 +1,7 @@
 // All that the host tells by events, in one store.
 
 import { create } from 'zustand'
-import { APIError, path, request, setToken } from '../api/client'
+import { APIError, path, request } from '../api/client'
 import type { Conversation, Effect, Model, Outcome, StreamEvent } from './events'
 import * as events from './events'
 import type { Session, State } from '../api/types'
@@ -40,7 +40,6 @@ export function receive(list: StreamEvent[]) {
 }
 
 function finish({ model, effects }: Outcome) {
-  if (model.state) setToken(model.state.token)
   set(model)
   for (const effect of effects) run(effect)
 }
@@ -109,6 +108,11 @@ export function connection(to: Connection) {
 export function signedOut(error: APIError) {
   const login = typeof error.body.login === 'string' ? error.body.login : undefined
   set({ signedOut: { login } })
+}
+
+/** Forgets that it was so. */
+export function signedIn() {
+  set({ signedOut: undefined })
 }
 
 export const useConversation = (id: string): Conversation | undefined => useStore((s) => s.open[id])

@@ -1,42 +1,67 @@
-// The one connection over which the host tells what happens.
+// The one connection over which the host tells what happens. It is read with fetch: an EventSource cannot send the token.
 
-import { APIError, request } from '../api/client'
-import type { EventType, State } from '../api/types'
+import { createParser, type EventSourceMessage } from 'eventsource-parser'
+import { APIError, credentials, failure, onSignIn } from '../api/client'
 import { parseId, type StreamEvent } from './events'
-import { connection, onResync, receive, signedOut } from './store'
+import { connection, onResync, receive, signedIn, signedOut } from './store'
 
-const types: EventType[] = ['snapshot', 'agent', 'session', 'sessions', 'item', 'append', 'reset', 'settings', 'capabilities', 'files', 'setup']
 const pause = 1000 // ms between two attempts to connect
 
-let source: EventSource | undefined
+let current: AbortController | undefined
+let last = '' // the id of the last event of this connection or the one before
 let queue: StreamEvent[] = []
 let scheduled = false
 let retry: ReturnType<typeof setTimeout> | undefined
 
 /** Connects, and stays connected. */
 export function connect() {
-  onResync(() => reconnect(pause))
+  onResync(() => reconnect(pause, ''))
+  onSignIn(() => {
+    signedIn()
+    reconnect(0, '')
+  })
   start()
 }
 
-function start() {
-  source?.close()
-  queue = []
-  const stream = new EventSource('/api/events')
-  source = stream
-  stream.onopen = () => connection('open')
-  stream.onerror = () => lost(stream)
-  for (const type of types) stream.addEventListener(type, (e) => arrived(stream, type, e))
+/** Signed in: connects again. */
+export function resume() {
+  signedIn()
+  reconnect(0, '')
 }
 
-function arrived(stream: EventSource, type: EventType, e: MessageEvent<string>) {
-  const id = parseId(e.lastEventId)
-  if (!id || stream !== source) return
+function start() {
+  const connecting = new AbortController()
+  current = connecting
+  void read(connecting)
+}
+
+async function read(own: AbortController) {
   try {
-    queue.push({ ...id, type, data: JSON.parse(e.data) } as StreamEvent)
-  } catch {
-    return reconnect(pause) // not JSON: the connection was cut in the middle
+    const headers: Record<string, string> = { Accept: 'text/event-stream', ...credentials() }
+    if (last) headers['Last-Event-ID'] = last
+    const response = await fetch('/api/events', { headers, signal: own.signal, credentials: 'same-origin', cache: 'no-store' })
+    if (!response.ok || !response.body) throw await failure(response)
+    connection('open')
+    const parser = createParser({ onEvent: (e) => arrived(own, e) })
+    const text = response.body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>).getReader()
+    for (let part = await text.read(); !part.done; part = await text.read()) parser.feed(part.value)
+  } catch (error) {
+    if (own === current && error instanceof APIError && error.status === 401) return signedOut(error)
   }
+  if (own !== current) return
+  connection('lost')
+  reconnect(pause, last)
+}
+
+function arrived(own: AbortController, e: EventSourceMessage) {
+  const id = parseId(e.id ?? '')
+  if (!id || own !== current) return
+  try {
+    queue.push({ ...id, type: e.event, data: JSON.parse(e.data) } as StreamEvent)
+  } catch {
+    return reconnect(pause, '') // not JSON
+  }
+  last = e.id ?? last
   schedule()
 }
 
@@ -55,29 +80,12 @@ function flush() {
   if (list.length > 0) receive(list)
 }
 
-/**
- * A connection that ends is opened again by the browser, which says what it saw
- * last. After an answer other than 200 it gives up: then it is found out why.
- */
-function lost(stream: EventSource) {
-  if (stream !== source) return
-  connection('lost')
-  if (stream.readyState === EventSource.CLOSED) void findOut()
-}
-
-async function findOut() {
-  try {
-    await request<State>('GET', '/state')
-  } catch (error) {
-    if (error instanceof APIError && error.status === 401) return signedOut(error)
-  }
-  reconnect(pause)
-}
-
-function reconnect(after: number) {
-  source?.close()
-  source = undefined
-  queue = []
+/** Connects again after a while, with what came after an event, or with a snapshot. */
+function reconnect(after: number, from: string) {
+  current?.abort()
+  current = undefined
+  if (!from) queue = []
+  last = from
   clearTimeout(retry)
   retry = setTimeout(start, after)
 }
