@@ -471,3 +471,37 @@ func TestHost_SkipsFirstStart(t *testing.T) {
 		t.Errorf("%d %s", code, s.errs.String())
 	}
 }
+
+// TestHost_BrokenSettings: the terminal and the app say what to do, and go on
+// once the file is mended.
+func TestHost_BrokenSettings(t *testing.T) {
+	t.Parallel()
+	s := newSandboxed(t, testkit.NewProvider(t))
+	path := filepath.Join(s.home, "config.json")
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("{\n  oops\n}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := s.host()
+	c.ready()
+	const want = "config.json: line 2, column 3: invalid character 'o' looking for beginning of object key string; mend it there, or move the file away"
+	o := c.overview()
+	if !strings.Contains(o.SettingsError, want) || !o.SetupNeeded || o.Workspace.Error != "" {
+		t.Errorf("%+v", o.Overview)
+	}
+	if status, text := c.call("GET", "/api/setup", nil, nil); status != 422 || !strings.Contains(text, `"settings"`) || !strings.Contains(text, "move the file away") {
+		t.Errorf("%d %s", status, text)
+	}
+	if err := os.WriteFile(path, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.must("POST", "/api/agent/restart", map[string]any{}, nil)
+	eventually(t, "they are read", func() bool { o := c.overview(); return o.SettingsError == "" && o.Model != nil })
+	if text := s.errs.String(); !strings.Contains(text, want) {
+		t.Errorf("the terminal says %s", text)
+	}
+	c.done()
+}

@@ -1068,6 +1068,8 @@ export interface components {
             modelError?: string;
             /** @description Those that are open */
             sessions: components["schemas"]["SessionState"][] | null;
+            /** @description Why the settings cannot be read, and what to do; then the rest is not known */
+            settingsError?: string;
             /** @description Something is missing without which no prompt works, or there is no workspace yet */
             setupNeeded: boolean;
             /** @description For X-Tendril-Token */
