@@ -505,3 +505,36 @@ func TestHost_BrokenSettings(t *testing.T) {
 	}
 	c.done()
 }
+
+// TestHost_ClosedWorkspace: that a workspace cannot be written, or created, is
+// told before anything was built in it.
+func TestHost_ClosedWorkspace(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	s := newSandboxed(t, testkit.NewProvider(t))
+	if err := os.Mkdir(s.ws, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	c := s.host()
+	c.ready()
+	if o := c.overview(); !o.Workspace.Exists || !strings.Contains(o.Workspace.Error, "cannot be written: permission denied; choose another folder") {
+		t.Errorf("%+v", o.Overview)
+	}
+	for path, want := range map[string]string{s.ws: "cannot be written", filepath.Join(s.ws, "new"): "cannot be created in"} {
+		if status, text := c.call("POST", "/api/setup/workspace", map[string]string{"path": path}, nil); status != 422 || !strings.Contains(text, want) {
+			t.Errorf("%d %s", status, text)
+		}
+		if status, text := c.call("PUT", "/api/settings", settings("workspace", path, "agent.maxTurns", 7), nil); status != 422 || !strings.Contains(text, want) {
+			t.Errorf("%d %s", status, text)
+		}
+	}
+	var d host.Diagnosis
+	c.must("GET", "/api/doctor", nil, &d)
+	at := slices.IndexFunc(d.Checks, func(k host.Check) bool { return k.Name == "workspace" })
+	if d.OK || at < 0 || d.Checks[at].State != "failed" || !strings.Contains(d.Checks[at].Text, "cannot be written") {
+		t.Errorf("%+v", d)
+	}
+	c.done()
+}

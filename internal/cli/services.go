@@ -2,10 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -184,20 +181,8 @@ func (s setupService) Workspace(given string) (host.Place, error) {
 	if err != nil {
 		return host.Place{}, err
 	}
-	place := host.Place{Path: path}
-	switch info, err := os.Stat(path); {
-	case errors.Is(err, fs.ErrNotExist):
-		return place, nil
-	case err != nil:
-		return place, fmt.Errorf("%q cannot be used: %w; choose another folder", path, err)
-	case !info.IsDir():
-		return place, fmt.Errorf("%q is no folder; choose another one", path)
-	}
-	place.Exists = true
-	if _, err := os.ReadDir(path); err != nil {
-		return place, fmt.Errorf("%q cannot be read: %w; choose another folder", path, err)
-	}
-	return place, nil
+	info, err := os.Stat(path)
+	return host.Place{Path: path, Exists: err == nil && info.IsDir()}, workspace.Check(path)
 }
 
 func (s setupService) Deno() host.Deno {
