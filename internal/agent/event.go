@@ -105,7 +105,8 @@ type Result struct {
 	// Text is what the model reads.
 	Text string `json:"text"`
 	// Detail is for the person and for programs, and depends on the tool:
-	// a capability.Listing, a capability.Admission or an Execution.
+	// a capability.Listing, a capability.Admission, an Execution, or a
+	// capability.Refusal.
 	Detail json.RawMessage `json:"detail,omitempty"`
 }
 

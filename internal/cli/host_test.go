@@ -4,6 +4,7 @@ package cli_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,7 +100,7 @@ func TestHost_TwoAtOnce(t *testing.T) {
 func TestHost_AsksThePerson(t *testing.T) {
 	t.Parallel()
 	p := testkit.NewProvider(t, networked("a", "one", "example.com"), testkit.OpenAIText("denied"), networked("b", "two", "example.org"), testkit.OpenAIText("allowed"),
-		networked("c", "three", "example.net"))
+		execute("two"), testkit.OpenAIText("not run"), networked("c", "three", "example.net"))
 	c := newSandboxed(t, p).host()
 	c.ready()
 	id := c.newSession()
@@ -123,6 +124,9 @@ func TestHost_AsksThePerson(t *testing.T) {
 	if q.Capability != "one" || len(q.Hosts) != 1 || q.Hosts[0] != "example.com" || len(q.Options) != 3 || q.CallID != "a" {
 		t.Errorf("%+v", q)
 	}
+	if workspace := []string{"the workspace"}; !slices.Equal(q.Net, q.Hosts) || !slices.Equal(q.Read, workspace) || !slices.Equal(q.Write, workspace) || q.Secrets == nil || len(q.Hash) != 64 {
+		t.Errorf("it does not say what else is allowed: %+v", q)
+	}
 	if status, text := answer(q, "everything"); status != http.StatusUnprocessableEntity {
 		t.Errorf("%d %s", status, text)
 	}
@@ -134,12 +138,39 @@ func TestHost_AsksThePerson(t *testing.T) {
 	}
 	c.says(id, "denied")
 	c.turn(id)
+	denied := func(host string) {
+		t.Helper()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		at := len(c.items[id]) - 1
+		for ; c.items[id][at].Tool == nil; at-- {
+		}
+		if call := c.items[id][at].Tool; call.Status != "failed" || !slices.Equal(call.Denied, []string{host}) {
+			t.Errorf("%+v", call)
+		}
+	}
+	denied("example.com")
 	c.prompt(id, "two")
-	if status, text := answer(asked(), "once"); status != http.StatusNoContent {
+	q = asked()
+	if status, text := answer(q, "once"); status != http.StatusNoContent {
 		t.Errorf("%d %s", status, text)
 	}
 	c.says(id, "allowed")
 	c.turn(id)
+	var built host.CapabilityInfo
+	if c.must("GET", "/api/capabilities/two", nil, &built); built.Hash != q.Hash {
+		t.Errorf("asked about %s, built %s", q.Hash, built.Hash)
+	}
+	c.must("POST", "/api/agent/restart", map[string]any{}, nil) // until which it was allowed
+	c.until("another agent", func() bool { return c.state.Agent.Restarts == 1 && c.state.Agent.Status == "ready" })
+	c.prompt(id, "run it")
+	if q = asked(); q.Hash != built.Hash {
+		t.Errorf("asked about %s, built %s", q.Hash, built.Hash)
+	}
+	answer(q, "deny")
+	c.says(id, "not run")
+	c.turn(id)
+	denied("example.org")
 	c.prompt(id, "three")
 	q = asked()
 	c.must("POST", "/api/sessions/"+id+"/cancel", map[string]any{}, nil)

@@ -896,11 +896,22 @@ export interface components {
             /** @description The tool call that waits for it */
             callId?: string;
             capability?: string;
+            /** @description That are asked about */
             hosts: string[] | null;
             id: string;
+            /** @description All hosts that it may reach if this is allowed */
+            net: string[] | null;
             options: components["schemas"]["Option"][] | null;
+            /** @description What it may read, relative to the workspace */
+            read: string[] | null;
+            /** @description That it is given */
+            secrets: string[] | null;
+            /** @description Of the version that asks, as the capability has it; its source is there, or in the tool call that registers it */
+            sha256?: string;
             text: string;
             title: string;
+            /** @description What it may write */
+            write: string[] | null;
         };
         Permissions: {
             limits?: unknown;
@@ -1090,7 +1101,9 @@ export interface components {
             value?: string;
         };
         Tool: {
-            /** @description The result as a listing, an admission or an execution */
+            /** @description Hosts that it failed for, because they were not allowed when the person was asked; * is any public host */
+            denied?: string[] | null;
+            /** @description The result as a listing, an admission, an execution or a refusal */
             detail?: unknown;
             /** Format: int64 */
             durationMs?: number;
