@@ -64,7 +64,7 @@ func (ss *session) begin(ctx context.Context) (*turn, error) {
 		}
 		t.before = last.done
 	}
-	t.ctx, t.cancel = context.WithCancel(ctx)
+	t.ctx, t.cancel = agent.Cancellable(ctx)
 	ss.last = t
 	return t, nil
 }

@@ -85,8 +85,7 @@ const (
 	StopMaxTokens StopReason = "max_tokens"
 	StopRefusal   StopReason = "refusal"
 	StopError     StopReason = "error"
-	// StopInterrupted is of a turn whose process ended in the middle of it. It is
-	// only found in a session that was loaded again.
+	// StopInterrupted is of a turn whose process ended in the middle of it.
 	StopInterrupted StopReason = "interrupted"
 )
 

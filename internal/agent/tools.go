@@ -268,6 +268,8 @@ func cancelledOr(ctx context.Context, err error) string {
 	switch {
 	case errors.Is(context.Cause(ctx), errTurnTimeout):
 		return errTurnTimeout.Error() + ": " + err.Error()
+	case errors.Is(context.Cause(ctx), errInterrupted):
+		return interruptedResult
 	case errors.Is(err, context.Canceled):
 		return "cancelled"
 	case ctx.Err() != nil:

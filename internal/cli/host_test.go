@@ -223,6 +223,37 @@ func TestHost_AgentDies(t *testing.T) {
 	again.done()
 }
 
+// TestHost_Ends in the middle of a turn, by a signal or by force: the turn reads
+// interrupted, and not as if the person had cancelled it.
+func TestHost_Ends(t *testing.T) {
+	t.Parallel()
+	p := testkit.NewProvider(t, hanging("half of it"), hanging("half of it"))
+	s := newSandboxed(t, p)
+	var ids []string
+	for _, end := range []func(*hostClient){(*hostClient).done, func(c *hostClient) {
+		c.stop()
+		kill(t, c.cmd)
+		s.checkNothingIsLeft()
+	}} {
+		c := s.host()
+		c.ready()
+		id := c.newSession()
+		c.prompt(id, "go")
+		c.says(id, "half of it")
+		end(c)
+		ids = append(ids, id)
+	}
+	c := s.host()
+	for _, id := range ids {
+		var kept host.Conversation
+		c.must("GET", "/api/sessions/"+id, nil, &kept)
+		if n := len(kept.Items); n != 3 || kept.Items[1].Text != "half of it" || kept.Items[2].Turn.Stop != "interrupted" {
+			t.Errorf("%+v", kept.Items)
+		}
+	}
+	c.done()
+}
+
 // TestHost_ThreeCrashes end the attempts; Restart starts afresh.
 func TestHost_ThreeCrashes(t *testing.T) {
 	t.Parallel()
