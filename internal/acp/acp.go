@@ -88,7 +88,7 @@ func (s *server) handle(ctx context.Context, r *jsonrpc.Request) (any, error) {
 	case sdk.AgentMethodSessionClose:
 		return s.closeSession(r.Params)
 	case sdk.AgentMethodSessionSetMode:
-		return s.setMode(r.Params)
+		return s.setMode(ctx, r.Params)
 	case sdk.AgentMethodSessionPrompt:
 		return s.prompt(ctx, r)
 	case sdk.AgentMethodSessionCancel:

@@ -184,6 +184,49 @@ func TestHost_AsksThePerson(t *testing.T) {
 	c.done()
 }
 
+// TestHost_ModeLasts: that a person wants to be asked holds with the session, for
+// the next host as for an editor.
+func TestHost_ModeLasts(t *testing.T) {
+	t.Parallel()
+	p := testkit.NewProvider(t, testkit.OpenAIText("hello"), networked("a", "one", "example.com"), testkit.OpenAIText("denied"))
+	s := newSandboxed(t, p)
+	c := s.host()
+	c.ready()
+	id := c.newSession()
+	c.must("POST", "/api/sessions/"+id+"/mode", map[string]string{"mode": "ask"}, nil)
+	c.prompt(id, "hi")
+	c.turn(id)
+	c.done()
+
+	editor := s.acp()
+	if m := editor.answer(editor.request("session/load", map[string]any{"sessionId": id, "cwd": s.ws, "mcpServers": []any{}})); !strings.Contains(m.raw, `"currentModeId":"ask"`) {
+		t.Errorf("%s", m.raw)
+	}
+	editor.done()
+
+	c = s.host()
+	c.ready()
+	var kept host.Conversation
+	if c.must("GET", "/api/sessions/"+id, nil, &kept); kept.State.Mode != "ask" {
+		t.Errorf("%+v", kept.State)
+	}
+	c.mu.Lock()
+	c.items[id] = kept.Items
+	c.mu.Unlock()
+	c.prompt(id, "go")
+	var asked string
+	c.until("a question", func() bool {
+		for _, q := range c.sessions[id].Permissions {
+			asked = q.ID
+		}
+		return asked != ""
+	})
+	c.must("POST", "/api/sessions/"+id+"/permissions/"+asked, map[string]string{"option": "deny"}, nil)
+	c.says(id, "denied")
+	c.turn(id)
+	c.done()
+}
+
 // TestHost_AgentDies in the middle of a turn: what was shown stays, the turn
 // reads interrupted, the next one works, and nothing runs again by itself.
 func TestHost_AgentDies(t *testing.T) {
