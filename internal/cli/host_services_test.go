@@ -538,3 +538,34 @@ func TestHost_ClosedWorkspace(t *testing.T) {
 	}
 	c.done()
 }
+
+// TestHost_Fixed: what the command line has chosen holds, and a change that would
+// have no effect is refused before anything happens.
+func TestHost_Fixed(t *testing.T) {
+	t.Parallel()
+	s := bare(t)
+	c := s.host("--workspace", s.ws, "--model", "demo")
+	c.ready()
+	if o := c.overview(); !slices.Equal(o.Fixed, []string{"workspace", "model"}) || o.Workspace.Path != s.ws {
+		t.Errorf("%+v", o.Overview)
+	}
+	other := filepath.Join(filepath.Dir(s.ws), "other")
+	for _, change := range []map[string]any{settings("workspace", other), settings("agent.maxTurns", 7, "model.provider", "openai"), settings("model", nil)} {
+		if status, text := c.call("PUT", "/api/settings", change, nil); status != 409 || !strings.Contains(text, `"fixed"`) || !strings.Contains(text, "was started with --") {
+			t.Errorf("%d %s", status, text)
+		}
+	}
+	for _, path := range []string{other, filepath.Join(s.home, "config.json")} {
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s was made", path)
+		}
+	}
+	c.must("PUT", "/api/settings", settings("agent.maxTurns", 7, "model.openai.modelId", "scripted"), nil)
+	c.done()
+
+	c = s.host()
+	if o := c.overview(); o.Fixed == nil || len(o.Fixed) > 0 {
+		t.Errorf("%+v", o.Overview)
+	}
+	c.done()
+}

@@ -30,6 +30,7 @@ func (c *command) services(o hostOptions) *services {
 // of makes them those of a host.
 func (s *services) of() host.Services {
 	return host.Services{
+		Workspace: s.options.workspace, Model: s.options.model,
 		Trial: func(settings string) *exec.Cmd {
 			cmd := s.c.agentCommand(s.options)
 			cmd.Args = append(cmd.Args, "--settings", settings)

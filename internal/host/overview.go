@@ -22,6 +22,8 @@ type Overview struct {
 	Demo          bool   `json:"demo" doc:"The model is the demo, which needs no key"`
 	Deno          Deno   `json:"deno"`
 	SetupNeeded   bool   `json:"setupNeeded" doc:"Something is missing without which no prompt works, or there is no workspace yet"`
+
+	Fixed []string `json:"fixed" enum:"workspace,model" doc:"What the command line has chosen: settings that would change it are refused"`
 }
 
 // Place is a folder.
@@ -180,6 +182,7 @@ func (h *Host) overview() Overview {
 	h.services.mu.Lock()
 	defer h.services.mu.Unlock()
 	o := h.services.overview
+	o.Fixed = h.fixed()
 	o.SetupNeeded = o.SettingsError != "" || !o.Workspace.Exists || o.Workspace.Error != "" || o.ModelError != "" || o.Deno.Error != ""
 	return o
 }

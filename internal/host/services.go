@@ -13,6 +13,9 @@ import (
 
 // Services are what the app shows and changes beside conversations. All are set.
 type Services struct {
+	// Workspace and Model are those of the command line, "" where it has none. They
+	// go before the settings as long as the host runs.
+	Workspace, Model string
 	// Trial makes the command of an agent that reads its settings from a file. It
 	// is not started yet.
 	Trial  func(settings string) *exec.Cmd

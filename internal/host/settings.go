@@ -75,6 +75,9 @@ func (h *Host) changeSettings(ctx context.Context, in *struct {
 ) (*of[Changed], error) {
 	h.services.changing.Lock()
 	defer h.services.changing.Unlock()
+	if err := h.mayChange(in.Body.Changes); err != nil {
+		return nil, err
+	}
 	if err := h.mayInterrupt(in.Body.Interrupt); err != nil {
 		return nil, err
 	}

@@ -1074,6 +1074,8 @@ export interface components {
              * @description The number of the last event that is in here
              */
             event: number;
+            /** @description What the command line has chosen: settings that would change it are refused */
+            fixed: ("workspace" | "model")[] | null;
             /** @description That a prompt would use; left out until the agent has told it */
             model?: components["schemas"]["Model"];
             modelError?: string;
