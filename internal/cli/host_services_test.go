@@ -569,3 +569,64 @@ func TestHost_Fixed(t *testing.T) {
 	}
 	c.done()
 }
+
+// TestHost_KeyTestsUnsaved: a key is tried where it is to be used, which the
+// settings need not say yet, and nowhere else.
+func TestHost_KeyTestsUnsaved(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	asked := map[string][]string{} // what each server was asked for
+	server := func(name string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked[name] = append(asked[name], r.URL.Path)
+			if r.Header.Get("Authorization") != "Bearer "+plainCanary && r.Header.Get("api-key") != plainCanary {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			fmt.Fprint(w, `{"data":[{"id":"scripted"}]}`)
+		}))
+		t.Cleanup(s.Close)
+		return s.URL + "/v1"
+	}
+	saved, typed := server("saved"), server("typed")
+	c := bare(t).host()
+	c.ready()
+	w := c.record()
+	w.must("PUT", "/api/settings", settings("model.openai.baseURL", saved), nil)
+	test := func(name string, body map[string]any) (status int, text string, result host.KeyTest) {
+		status, text = w.call("POST", "/api/keys/"+name+"/test", body, &result)
+		return status, text, result
+	}
+	for _, name := range []string{"OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "ANTHROPIC_API_KEY"} {
+		status, text, got := test(name, map[string]any{"value": plainCanary, "baseURL": typed, "modelId": "scripted"})
+		if name != "ANTHROPIC_API_KEY" && !got.OK || status != 200 || !strings.Contains(got.Message, typed) { // Anthropic's key is in another header
+			t.Errorf("%s: %d %s", name, status, text)
+		}
+	}
+	if _, text, got := test("AZURE_OPENAI_API_KEY", map[string]any{"value": plainCanary}); got.OK || !strings.Contains(got.Message, "the base URL of your resource is missing") {
+		t.Errorf("%s", text)
+	}
+	for _, wrong := range []string{"no address", "ftp://127.0.0.1", typed + "?key=x"} {
+		if status, text, _ := test("OPENAI_API_KEY", map[string]any{"value": plainCanary, "baseURL": wrong}); status != 422 || !strings.Contains(text, `"path":"model.openai.baseURL"`) || strings.Contains(text, "config.json") {
+			t.Errorf("%s: %d %s", wrong, status, text)
+		}
+	}
+	mu.Lock()
+	if len(asked["saved"]) > 0 || len(asked["typed"]) == 0 {
+		t.Errorf("%v", asked)
+	}
+	mu.Unlock()
+	if _, text, got := test("OPENAI_API_KEY", map[string]any{"value": plainCanary}); !got.OK || !strings.Contains(got.Message, saved) {
+		t.Errorf("%s", text)
+	}
+	if o, err := os.ReadFile(filepath.Join(c.s.home, "config.json")); err != nil || strings.Contains(string(o), typed) {
+		t.Errorf("a test has saved %s %v", o, err)
+	}
+	for _, path := range []string{"settings", "setup", "models?provider=anthropic", "doctor"} {
+		w.must("GET", "/api/"+path, nil, nil)
+	}
+	c.done()
+	w.check(plainCanary)
+}

@@ -157,13 +157,13 @@ func (s modelService) List(ctx context.Context, provider string) (host.ModelList
 	return list, nil
 }
 
-func (s modelService) Test(ctx context.Context, name, value string) (host.KeyTest, error) {
+func (s modelService) Test(ctx context.Context, name string, use host.KeyUse) (host.KeyTest, error) {
 	c := s.command()
-	cfg, _, err := c.settings()
+	_, dirs, err := c.settings()
 	if err != nil {
 		return host.KeyTest{}, err
 	}
-	return c.testKey(ctx, cfg, name, value)
+	return c.testKey(ctx, dirs, name, use)
 }
 
 // setupService implements [host.Setup].

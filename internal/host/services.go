@@ -39,9 +39,9 @@ type Keys interface {
 type Models interface {
 	Providers(context.Context) ([]Provider, error)
 	List(ctx context.Context, provider string) (ModelList, error)
-	// Test asks the provider of a key whether it is good; "" as value is the one
-	// that is kept. An error is about the question, not about the key.
-	Test(ctx context.Context, name, value string) (KeyTest, error)
+	// Test asks the provider of a key whether it is good. An error is about the
+	// question, not about the key; a [config.Error] is about where it is to be used.
+	Test(ctx context.Context, name string, use KeyUse) (KeyTest, error)
 }
 
 // Setup is what must be there before anything works.

@@ -120,7 +120,7 @@ func (h *Host) mayInterrupt(wanted bool) error {
 }
 
 // refused is why settings are not saved.
-func refused(err error) error {
+func refused(err error) *Problem {
 	p := problemOf(http.StatusUnprocessableEntity, "refused", err)
 	var all *config.Error
 	if errors.As(err, &all) {

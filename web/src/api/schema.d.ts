@@ -814,6 +814,14 @@ export interface components {
             model?: string;
             ok: boolean;
         };
+        KeyUse: {
+            /** @description The address as it is in the form; empty: the provider's own. Left out: as the settings say */
+            baseURL?: string;
+            /** @description The model as it is in the form; empty: none is named. Left out: as the settings say */
+            modelId?: string;
+            /** @description Left out: the one that is kept, or in the environment */
+            value?: string;
+        };
         LoginRequest: {
             password: string;
         };
@@ -1097,10 +1105,6 @@ export interface components {
             /** @enum {string} */
             state: "running" | "passed" | "warned" | "failed" | "skipped";
             step: string;
-        };
-        TestKeyRequest: {
-            /** @description Left out: the one that is kept, or in the environment */
-            value?: string;
         };
         Tool: {
             /** @description Hosts that it failed for, because they were not allowed when the person was asked; * is any public host */
@@ -1631,7 +1635,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TestKeyRequest"];
+                "application/json": components["schemas"]["KeyUse"];
             };
         };
         responses: {
