@@ -500,10 +500,10 @@ func TestHost_BrokenSettings(t *testing.T) {
 	}
 	c.must("POST", "/api/agent/restart", map[string]any{}, nil)
 	eventually(t, "they are read", func() bool { o := c.overview(); return o.SettingsError == "" && o.Model != nil })
+	c.done()
 	if text := s.errs.String(); !strings.Contains(text, want) {
 		t.Errorf("the terminal says %s", text)
 	}
-	c.done()
 }
 
 // TestHost_ClosedWorkspace: that a workspace cannot be written, or created, is
