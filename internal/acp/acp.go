@@ -65,7 +65,7 @@ type server struct {
 }
 
 // Serve serves one client until its stream ends, our output breaks, or ctx ends;
-// see [jsonrpc.Conn.Serve]. Turns that run are cancelled then.
+// see [jsonrpc.Conn.Serve]. Turns that run are interrupted then.
 func Serve(ctx context.Context, o Options) error {
 	s := &server{Options: o, sessions: make(map[string]*session)}
 	s.conn = jsonrpc.New(jsonrpc.Options{In: o.In, Out: o.Out, Handler: s.handle, Log: o.Log})
@@ -88,7 +88,7 @@ func (s *server) handle(ctx context.Context, r *jsonrpc.Request) (any, error) {
 	case sdk.AgentMethodSessionClose:
 		return s.closeSession(r.Params)
 	case sdk.AgentMethodSessionSetMode:
-		return s.setMode(r.Params)
+		return s.setMode(ctx, r.Params)
 	case sdk.AgentMethodSessionPrompt:
 		return s.prompt(ctx, r)
 	case sdk.AgentMethodSessionCancel:

@@ -97,11 +97,12 @@ func (a *asker) request(q capability.Question) sdk.RequestPermissionRequest {
 	if q.Capability != "" {
 		text += "\n\nWhat it is to do: " + line(q.Capability)
 	}
+	text += "\n\nAll that it may do then: " + line(q.Grants.String())
 	return sdk.RequestPermissionRequest{
 		SessionId: sdk.SessionId(a.turn.session.conversation.ID()),
 		ToolCall: sdk.ToolCallUpdate{
 			ToolCallId: sdk.ToolCallId(a.turn.callID), Title: &title, Content: []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(text))},
-			Meta: meta(map[string]any{"capability": q.Name, "hosts": q.New}),
+			Meta: meta(map[string]any{"capability": q.Name, "hosts": q.New, "grants": q.Grants, "sha256": q.Hash}),
 		},
 		Options: []sdk.PermissionOption{
 			{OptionId: optionOnce, Name: "Allow until Tendril is restarted", Kind: sdk.PermissionOptionKindAllowOnce},

@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -32,7 +33,7 @@ type session struct {
 }
 
 func newSession(c Conversation, folder string) *session {
-	return &session{conversation: c, folder: folder, mode: modePolicy}
+	return &session{conversation: c, folder: folder, mode: c.Mode()}
 }
 
 // turn is something that has the session for itself: a prompt or a replay.
@@ -64,7 +65,7 @@ func (ss *session) begin(ctx context.Context) (*turn, error) {
 		}
 		t.before = last.done
 	}
-	t.ctx, t.cancel = context.WithCancel(ctx)
+	t.ctx, t.cancel = agent.Cancellable(ctx)
 	ss.last = t
 	return t, nil
 }
@@ -166,8 +167,8 @@ func (s *server) modes(current string) *sdk.SessionModeState {
 	}
 }
 
-// setMode changes the mode from the next prompt on.
-func (s *server) setMode(params json.RawMessage) (any, error) {
+// setMode changes the mode from the next prompt on, and keeps it with the session.
+func (s *server) setMode(ctx context.Context, params json.RawMessage) (any, error) {
 	var p sdk.SetSessionModeRequest
 	if err := decode(params, &p); err != nil {
 		return nil, err
@@ -182,7 +183,12 @@ func (s *server) setMode(params json.RawMessage) (any, error) {
 	ss.mu.Lock()
 	ss.mode = string(p.ModeId)
 	ss.mu.Unlock()
-	return sdk.SetSessionModeResponse{}, nil
+	return jsonrpc.Later(func() (any, error) {
+		if err := ss.conversation.SetMode(ctx, string(p.ModeId)); err != nil {
+			return nil, fmt.Errorf("the mode holds for now, and cannot be kept: %w", err)
+		}
+		return sdk.SetSessionModeResponse{}, nil
+	}), nil
 }
 
 // cancel ends the turn that runs. What was sent before it has been handed on

@@ -31,6 +31,9 @@ type Conversation interface {
 	agent.Log
 	ID() string
 	Folder() string
+	// Mode is what it was opened with, and SetMode keeps another one.
+	Mode() string
+	SetMode(ctx context.Context, mode string) error
 	Close() error
 }
 
@@ -92,7 +95,7 @@ func (s *server) newSession(ctx context.Context, params json.RawMessage) (any, e
 			return nil, fmt.Errorf("the session cannot be kept: %w", err)
 		}
 		s.add(newSession(conversation, folder))
-		return sdk.NewSessionResponse{SessionId: sdk.SessionId(conversation.ID()), Modes: s.modes(modePolicy)}, nil
+		return sdk.NewSessionResponse{SessionId: sdk.SessionId(conversation.ID()), Modes: s.modes(conversation.Mode())}, nil
 	}), nil
 }
 

@@ -80,6 +80,21 @@ const (
 // errTurnTimeout is the cause of a turn's context that ran out of time.
 var errTurnTimeout = errors.New("the turn ran out of time")
 
+// errInterrupted is the cause of a turn's context whose process ends.
+var errInterrupted = errors.New("the process of the turn ends")
+
+// Cancellable returns a context for a turn: cancel, which somebody asks for, ends
+// it as [StopCancelled]; the end of parent, of which nobody in the conversation
+// knows, as [StopInterrupted].
+func Cancellable(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
+	ctx, end := context.WithCancelCause(context.WithoutCancel(parent))
+	stop := context.AfterFunc(parent, func() { end(errInterrupted) })
+	return ctx, func() {
+		stop()
+		end(nil)
+	}
+}
+
 // Agent runs turns. Its fields are set once; it is safe for concurrent use by
 // turns of different sessions.
 type Agent struct {

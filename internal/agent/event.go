@@ -85,8 +85,7 @@ const (
 	StopMaxTokens StopReason = "max_tokens"
 	StopRefusal   StopReason = "refusal"
 	StopError     StopReason = "error"
-	// StopInterrupted is of a turn whose process ended in the middle of it. It is
-	// only found in a session that was loaded again.
+	// StopInterrupted is of a turn whose process ended in the middle of it.
 	StopInterrupted StopReason = "interrupted"
 )
 
@@ -105,7 +104,8 @@ type Result struct {
 	// Text is what the model reads.
 	Text string `json:"text"`
 	// Detail is for the person and for programs, and depends on the tool:
-	// a capability.Listing, a capability.Admission or an Execution.
+	// a capability.Listing, a capability.Admission, an Execution, or a
+	// capability.Refusal.
 	Detail json.RawMessage `json:"detail,omitempty"`
 }
 

@@ -93,14 +93,8 @@ func (t registerTool) Call(ctx context.Context, in Invocation, report func(Progr
 	}
 	by := capability.Provenance{By: capability.ByModel, Session: in.Session, Request: in.Request, Model: in.Model}
 	admission, err := t.registry.Register(ctx, definition, input.Code, by, reportSteps(report))
-	var refusal *capability.Refusal
-	if errors.As(err, &refusal) {
-		result := failed(refusal.Error())
-		result.Detail = marshal(refusal)
-		return result
-	}
 	if err != nil {
-		return failed(cancelledOr(ctx, err))
+		return refused(ctx, err)
 	}
 	t.shown.first(in.Session, admission.Name)
 	return Result{Status: Completed, Text: admissionText(admission), Detail: marshal(admission)}
@@ -176,7 +170,7 @@ func (x *Executor) Call(ctx context.Context, in Invocation, report func(Progress
 	}
 	execution, err := x.Execute(ctx, input.Name, input.Args, in.Session, report)
 	if err != nil {
-		return failed(cancelledOr(ctx, err))
+		return refused(ctx, err)
 	}
 	result := Result{Status: Completed, Text: forModel(execution.Text), Detail: marshal(execution)}
 	if execution.Outcome != sandbox.OK {
@@ -274,12 +268,25 @@ func cancelledOr(ctx context.Context, err error) string {
 	switch {
 	case errors.Is(context.Cause(ctx), errTurnTimeout):
 		return errTurnTimeout.Error() + ": " + err.Error()
+	case errors.Is(context.Cause(ctx), errInterrupted):
+		return interruptedResult
 	case errors.Is(err, context.Canceled):
 		return "cancelled"
 	case ctx.Err() != nil:
 		return "cancelled: " + err.Error()
 	}
 	return err.Error()
+}
+
+// refused is the result of a call that did nothing. A refusal of the gate is its
+// detail.
+func refused(ctx context.Context, err error) Result {
+	result := failed(cancelledOr(ctx, err))
+	var refusal *capability.Refusal
+	if errors.As(err, &refusal) {
+		result.Detail = marshal(refusal)
+	}
+	return result
 }
 
 func completedJSON(v any) Result {

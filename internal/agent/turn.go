@@ -142,6 +142,8 @@ func (t *turn) interrupted(ctx context.Context) StopReason {
 		return StopError
 	case errors.Is(context.Cause(ctx), errTurnTimeout):
 		return StopTimeout
+	case errors.Is(context.Cause(ctx), errInterrupted):
+		return StopInterrupted
 	case ctx.Err() != nil || t.stopped:
 		return StopCancelled
 	}

@@ -19,6 +19,7 @@ type Refusal struct {
 	Message     string               `json:"message"`
 	Diagnostics []sandbox.Diagnostic `json:"diagnostics,omitempty"`
 	Hint        string               `json:"hint,omitempty"`
+	Denied      []string             `json:"denied,omitempty"` // hosts that a person was asked about and did not allow
 }
 
 // shownDiagnostics is how many places a refusal spells out.

@@ -124,7 +124,7 @@ func (r *Registry) judgePermissions(ctx context.Context, s *submission) (verdict
 		return verdict{note: grantsOf(nil).String()}, nil
 	}
 	waiting, err := r.allow(ctx, Question{
-		Name: s.def.Name, Capability: s.def.Capability, Version: s.version, Net: s.def.Permissions.Net,
+		Name: s.def.Name, Capability: s.def.Capability, Version: s.version, Hash: admissionHash(&s.def, s.source, nil), Grants: grantsOf(s.def.Permissions),
 	})
 	if err != nil {
 		return verdict{}, err

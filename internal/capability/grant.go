@@ -18,7 +18,7 @@ func (r *Registry) grant(ctx context.Context, e *entry, v *version) (sandbox.Gra
 	if p == nil {
 		return sandbox.Grant{}, nil, nil
 	}
-	waiting, err := r.allow(ctx, Question{Name: v.Name, Capability: v.Definition.Capability, Version: v.Version, Net: p.Net})
+	waiting, err := r.allow(ctx, Question{Name: v.Name, Capability: v.Definition.Capability, Version: v.Version, Hash: v.Hash, Grants: grantsOf(p)})
 	var refusal *Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -71,8 +71,10 @@ func (r *Registry) workspaceApproved(ctx context.Context, hosts []string) (bool,
 	if once := r.allowed.get(""); len(once) > 0 || len(denials(ctx).get("")) > 0 || r.opts.Approver == nil {
 		return len(once) > 0, nil
 	}
+	grants := grantsOf(nil)
+	grants.Net = hosts
 	answer, err := r.opts.Approver.Approve(ctx, Question{
-		Capability: "the capabilities of this older workspace, which declare no hosts", Net: hosts, New: hosts,
+		Capability: "the capabilities of this older workspace, which declare no hosts", Grants: grants, New: hosts,
 	})
 	switch {
 	case err != nil:

@@ -35,7 +35,8 @@ type Question struct {
 	Name       string // of the capability; "" when the whole workspace is meant
 	Capability string // what it does
 	Version    string // "" for one that is being registered
-	Net        []string
+	Hash       string // of the version, as [Info] has it; "" for a whole workspace
+	Grants            // all that it may do then
 	// New are the hosts of Net that nobody has allowed yet.
 	New []string
 }
@@ -273,6 +274,7 @@ func deniedBy(q Question) error {
 		Step:    StepPermissions,
 		Message: fmt.Sprintf("a person did not allow %s network access to %s", q.Name, strings.Join(q.New, ", ")),
 		Hint:    "do it without these hosts, or tell the user what is missing",
+		Denied:  q.New,
 	}
 }
 

@@ -77,7 +77,7 @@ func (v conversations) Create(ctx context.Context, folder, client string) (acp.C
 	if err != nil {
 		return nil, err
 	}
-	return conversationIn{s, folder}, nil
+	return conversationIn{s, folder, session.ModePolicy}, nil
 }
 
 // Load implements [acp.Sessions].
@@ -97,7 +97,7 @@ func (v conversations) Load(ctx context.Context, id string) (acp.Conversation, e
 	if err != nil {
 		return nil, err
 	}
-	return conversationIn{s, info.Folder}, nil
+	return conversationIn{s, info.Folder, info.Mode}, nil
 }
 
 // List implements [acp.Sessions].
@@ -113,11 +113,14 @@ func (v conversations) List(ctx context.Context, folder, before string) (page []
 	return page, next, err
 }
 
-// conversationIn is a session with its folder.
+// conversationIn is a session with its folder and mode.
 type conversationIn struct {
 	*session.Session
-	folder string
+	folder, mode string
 }
 
 // Folder implements [acp.Conversation].
 func (c conversationIn) Folder() string { return c.folder }
+
+// Mode implements [acp.Conversation].
+func (c conversationIn) Mode() string { return c.mode }

@@ -72,7 +72,7 @@ func TestACP_EndsWithItsStreams(t *testing.T) {
 			}
 			t.Logf("gone after %s", time.Since(started).Round(time.Millisecond))
 			a.s.checkNothingIsLeft()
-			if text := a.s.shown(sid); !strings.Contains(text, "cancelled") {
+			if text := a.s.shown(sid); !strings.Contains(text, "> the turn ended early: interrupted") {
 				t.Errorf("the session says:\n%s", text)
 			}
 		})

@@ -75,9 +75,7 @@ func question(q capability.Question) string {
 	}
 	name := strings.TrimSpace(q.Name + " " + q.Version)
 	text := fmt.Sprintf("May %s reach %s?\n  it says it does: %q", name, strings.Join(q.New, ", "), q.Capability)
-	if len(q.Net) > len(q.New) {
-		text += "\n  all its hosts: " + strings.Join(q.Net, ", ")
-	}
+	text += "\n  all that it may do then: " + q.Grants.String()
 	return terminal.Clean(text)
 }
 

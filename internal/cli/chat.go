@@ -90,7 +90,7 @@ func (v *conversation) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.session = s
+	v.session, v.asks = s, false
 	fmt.Fprintln(v.c.Err, "a new conversation")
 	return nil
 }

@@ -73,13 +73,16 @@ func (c *command) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tendril",
 		Short: "An agent that builds its own tools, and keeps the ones that work",
-		Long: `Tendril is an agent that builds its own tools. You ask for something; if a capability for it is kept, it
+		Long: `Without a command, Tendril opens its app, in a window or a page of your browser. The commands work in the terminal.
+
+Tendril is an agent that builds its own tools. You ask for something; if a capability for it is kept, it
 runs in a sandbox; if not, the model writes one, it passes a gate, and is kept for the next time.
 
 Exit codes: 0 done, 1 failed or stopped early, 2 usage, 3 configuration or credentials, 4 model
 provider, 5 sandbox or Deno missing, 130 interrupted. With --json an error is also one line on
 stdout: {"type": "error", "error": {"message": …}, "exit_code": …}; stderr tells it to people.`,
-		Example: `  tendril run --model demo              # what can be tried without a key
+		Example: `  tendril                               # opens the app
+  tendril run --model demo              # what can be tried without a key
   tendril setup                         # Deno, workspace, provider
   tendril run "how many words are in my notes?"`,
 		SilenceErrors:     true,

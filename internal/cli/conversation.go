@@ -20,6 +20,7 @@ type conversation struct {
 	agent    *agent.Agent
 	sessions *session.Store
 	session  *session.Session
+	asks     bool // a person is asked about each new host, as was chosen for the session
 }
 
 // which says which session a command works with; the zero value is a new one.
@@ -86,7 +87,11 @@ func (c *command) converse(ctx context.Context, a *app, m chosenModel, o runOpti
 	if err != nil {
 		return nil, err
 	}
-	return &conversation{c: c, folder: a.workspace.Path(), agent: ag, sessions: sessions, session: s}, nil
+	info, err := s.Info(ctx)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return &conversation{c: c, folder: a.workspace.Path(), agent: ag, sessions: sessions, session: s, asks: info.Mode == session.ModeAsk}, nil
 }
 
 // limits are those of the settings, with what the flags say instead.
@@ -109,6 +114,9 @@ func (o runOptions) limits(a *app) agent.Limits {
 func (v *conversation) turn(ctx context.Context, prompt string) (agent.Event, error) {
 	show, done := v.c.front()
 	defer done()
+	if v.asks {
+		ctx = capability.Asking(ctx)
+	}
 	var last agent.Event
 	for e := range v.agent.Run(ctx, agent.Session{ID: v.session.ID(), Log: v.session}, []agent.Block{agent.Text(prompt)}) {
 		if err := show(e); err != nil {

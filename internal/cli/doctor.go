@@ -18,6 +18,7 @@ import (
 	"github.com/tendril-agent/tendril/internal/config"
 	"github.com/tendril-agent/tendril/internal/sandbox"
 	"github.com/tendril-agent/tendril/internal/terminal"
+	"github.com/tendril-agent/tendril/internal/workspace"
 )
 
 // check is one line of doctor's report.
@@ -157,12 +158,22 @@ func (c *command) checkSandbox(ctx context.Context, cfg *config.Config, dirs con
 }
 
 func (c *command) checkRegistry(ctx context.Context, cfg *config.Config, dirs config.Dirs, flag string) []check {
-	a, err := c.open(ctx, cfg, dirs, openOptions{workspace: flag})
+	path, err := config.ResolveWorkspace(flag, cfg, dirs)
 	if err != nil {
 		return []check{broken("workspace", err)}
 	}
+	checks := []check{passed("workspace", "%s", path)}
+	if err := workspace.Check(path); err != nil {
+		checks[0] = broken("workspace", &exitError{code: exitConfig, err: err})
+	}
+	a, err := c.open(ctx, cfg, dirs, openOptions{workspace: flag})
+	if err != nil {
+		if checks[0].err == nil {
+			checks[0] = broken("workspace", err)
+		}
+		return checks
+	}
 	defer a.close() // nothing was written
-	checks := []check{passed("workspace", "%s", a.workspace.Path())}
 	listing, err := a.registry.List(ctx, "")
 	if err != nil {
 		return append(checks, broken("registry", err))

@@ -52,7 +52,7 @@ func (c *acpClient) hangUp() {
 		c.t.Errorf("exit code %d\n%s", code, c.s.errs.String())
 	}
 	c.s.checkNothingIsLeft()
-	if text := c.s.shown("last"); !strings.Contains(text, "cancelled") {
+	if text := c.s.shown("last"); !strings.Contains(text, "> the turn ended early: interrupted") {
 		c.t.Errorf("the session says:\n%s", text)
 	}
 }

@@ -36,7 +36,12 @@ func (c *command) hostFlags(root *cobra.Command) {
 	f.IntVar(&o.port, "port", 0, "`port` to listen at (default: that of the last time, else any)")
 	f.StringVar(&o.workspace, "workspace", "", "`folder` with the capabilities (default: from the settings)")
 	f.StringVar(&o.model, "model", "", "`provider/model`, or demo (default: from the settings, or what is there)")
-	root.RunE = func(cmd *cobra.Command, _ []string) error { return c.host(cmd.Context(), o) }
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if o.port < 0 || o.port > 65535 {
+			return usageError("--port %d: must be from 1 to 65535; see: %s --help", o.port, cmd.CommandPath())
+		}
+		return c.host(cmd.Context(), o)
+	}
 	_ = root.RegisterFlagCompletionFunc("model", completeModel) // it fails only for a flag that is not there
 }
 
@@ -142,9 +147,12 @@ func (c *command) showRunning(ctx context.Context, running *host.Opened, o hostO
 }
 
 // skipFirstStart creates the workspace for who says with what to begin: nobody
-// needs to ask. Broken settings are mended in the app.
+// needs to ask. Broken settings are told: the app goes on without them.
 func (c *command) skipFirstStart(dirs config.Dirs, o hostOptions) error {
 	cfg, _, err := c.settings()
+	if err != nil {
+		c.warn("%v", err)
+	}
 	if o.workspace == "" && (o.model == "" || err != nil) {
 		return nil
 	}

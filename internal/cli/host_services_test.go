@@ -245,7 +245,7 @@ func TestHost_SettingsThatDoNotWork(t *testing.T) {
 	change := settings("agent.maxTurns", 7)
 	change["interrupt"] = true
 	c.must("PUT", "/api/settings", change, nil)
-	if end := c.turn(id); end.Stop != "cancelled" && end.Stop != "interrupted" {
+	if end := c.turn(id); end.Stop != "interrupted" {
 		t.Errorf("%+v", end)
 	}
 	c.until("another agent", func() bool { return c.state.Agent.Restarts > restarts && c.state.Agent.Status == "ready" })
@@ -471,4 +471,163 @@ func TestHost_SkipsFirstStart(t *testing.T) {
 	if code := s.wait(s.start("--no-open", "--workspace", "/etc"), time.Minute); code != 3 || !strings.Contains(s.errs.String(), "choose another folder") {
 		t.Errorf("%d %s", code, s.errs.String())
 	}
+}
+
+// TestHost_BrokenSettings: the terminal and the app say what to do, and go on
+// once the file is mended.
+func TestHost_BrokenSettings(t *testing.T) {
+	t.Parallel()
+	s := newSandboxed(t, testkit.NewProvider(t))
+	path := filepath.Join(s.home, "config.json")
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("{\n  oops\n}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := s.host()
+	c.ready()
+	const want = "config.json: line 2, column 3: invalid character 'o' looking for beginning of object key string; mend it there, or move the file away"
+	o := c.overview()
+	if !strings.Contains(o.SettingsError, want) || !o.SetupNeeded || o.Workspace.Error != "" {
+		t.Errorf("%+v", o.Overview)
+	}
+	if status, text := c.call("GET", "/api/setup", nil, nil); status != 422 || !strings.Contains(text, `"settings"`) || !strings.Contains(text, "move the file away") {
+		t.Errorf("%d %s", status, text)
+	}
+	if err := os.WriteFile(path, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.must("POST", "/api/agent/restart", map[string]any{}, nil)
+	eventually(t, "they are read", func() bool { o := c.overview(); return o.SettingsError == "" && o.Model != nil })
+	c.done()
+	if text := s.errs.String(); !strings.Contains(text, want) {
+		t.Errorf("the terminal says %s", text)
+	}
+}
+
+// TestHost_ClosedWorkspace: that a workspace cannot be written, or created, is
+// told before anything was built in it.
+func TestHost_ClosedWorkspace(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	s := newSandboxed(t, testkit.NewProvider(t))
+	if err := os.Mkdir(s.ws, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	c := s.host()
+	c.ready()
+	if o := c.overview(); !o.Workspace.Exists || !strings.Contains(o.Workspace.Error, "cannot be written: permission denied; choose another folder") {
+		t.Errorf("%+v", o.Overview)
+	}
+	for path, want := range map[string]string{s.ws: "cannot be written", filepath.Join(s.ws, "new"): "cannot be created in"} {
+		if status, text := c.call("POST", "/api/setup/workspace", map[string]string{"path": path}, nil); status != 422 || !strings.Contains(text, want) {
+			t.Errorf("%d %s", status, text)
+		}
+		if status, text := c.call("PUT", "/api/settings", settings("workspace", path, "agent.maxTurns", 7), nil); status != 422 || !strings.Contains(text, want) {
+			t.Errorf("%d %s", status, text)
+		}
+	}
+	var d host.Diagnosis
+	c.must("GET", "/api/doctor", nil, &d)
+	at := slices.IndexFunc(d.Checks, func(k host.Check) bool { return k.Name == "workspace" })
+	if d.OK || at < 0 || d.Checks[at].State != "failed" || !strings.Contains(d.Checks[at].Text, "cannot be written") {
+		t.Errorf("%+v", d)
+	}
+	c.done()
+}
+
+// TestHost_Fixed: what the command line has chosen holds, and a change that would
+// have no effect is refused before anything happens.
+func TestHost_Fixed(t *testing.T) {
+	t.Parallel()
+	s := bare(t)
+	c := s.host("--workspace", s.ws, "--model", "demo")
+	c.ready()
+	if o := c.overview(); !slices.Equal(o.Fixed, []string{"workspace", "model"}) || o.Workspace.Path != s.ws {
+		t.Errorf("%+v", o.Overview)
+	}
+	other := filepath.Join(filepath.Dir(s.ws), "other")
+	for _, change := range []map[string]any{settings("workspace", other), settings("agent.maxTurns", 7, "model.provider", "openai"), settings("model", nil)} {
+		if status, text := c.call("PUT", "/api/settings", change, nil); status != 409 || !strings.Contains(text, `"fixed"`) || !strings.Contains(text, "was started with --") {
+			t.Errorf("%d %s", status, text)
+		}
+	}
+	for _, path := range []string{other, filepath.Join(s.home, "config.json")} {
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s was made", path)
+		}
+	}
+	c.must("PUT", "/api/settings", settings("agent.maxTurns", 7, "model.openai.modelId", "scripted"), nil)
+	c.done()
+
+	c = s.host()
+	if o := c.overview(); o.Fixed == nil || len(o.Fixed) > 0 {
+		t.Errorf("%+v", o.Overview)
+	}
+	c.done()
+}
+
+// TestHost_KeyTestsUnsaved: a key is tried where it is to be used, which the
+// settings need not say yet, and nowhere else.
+func TestHost_KeyTestsUnsaved(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	asked := map[string][]string{} // what each server was asked for
+	server := func(name string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked[name] = append(asked[name], r.URL.Path)
+			if r.Header.Get("Authorization") != "Bearer "+plainCanary && r.Header.Get("api-key") != plainCanary {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			fmt.Fprint(w, `{"data":[{"id":"scripted"}]}`)
+		}))
+		t.Cleanup(s.Close)
+		return s.URL + "/v1"
+	}
+	saved, typed := server("saved"), server("typed")
+	c := bare(t).host()
+	c.ready()
+	w := c.record()
+	w.must("PUT", "/api/settings", settings("model.openai.baseURL", saved), nil)
+	test := func(name string, body map[string]any) (status int, text string, result host.KeyTest) {
+		status, text = w.call("POST", "/api/keys/"+name+"/test", body, &result)
+		return status, text, result
+	}
+	for _, name := range []string{"OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "ANTHROPIC_API_KEY"} {
+		status, text, got := test(name, map[string]any{"value": plainCanary, "baseURL": typed, "modelId": "scripted"})
+		if name != "ANTHROPIC_API_KEY" && !got.OK || status != 200 || !strings.Contains(got.Message, typed) { // Anthropic's key is in another header
+			t.Errorf("%s: %d %s", name, status, text)
+		}
+	}
+	if _, text, got := test("AZURE_OPENAI_API_KEY", map[string]any{"value": plainCanary}); got.OK || !strings.Contains(got.Message, "the base URL of your resource is missing") {
+		t.Errorf("%s", text)
+	}
+	for _, wrong := range []string{"no address", "ftp://127.0.0.1", typed + "?key=x"} {
+		if status, text, _ := test("OPENAI_API_KEY", map[string]any{"value": plainCanary, "baseURL": wrong}); status != 422 || !strings.Contains(text, `"path":"model.openai.baseURL"`) || strings.Contains(text, "config.json") {
+			t.Errorf("%s: %d %s", wrong, status, text)
+		}
+	}
+	mu.Lock()
+	if len(asked["saved"]) > 0 || len(asked["typed"]) == 0 {
+		t.Errorf("%v", asked)
+	}
+	mu.Unlock()
+	if _, text, got := test("OPENAI_API_KEY", map[string]any{"value": plainCanary}); !got.OK || !strings.Contains(got.Message, saved) {
+		t.Errorf("%s", text)
+	}
+	if o, err := os.ReadFile(filepath.Join(c.s.home, "config.json")); err != nil || strings.Contains(string(o), typed) {
+		t.Errorf("a test has saved %s %v", o, err)
+	}
+	for _, path := range []string{"settings", "setup", "models?provider=anthropic", "doctor"} {
+		w.must("GET", "/api/"+path, nil, nil)
+	}
+	c.done()
+	w.check(plainCanary)
 }

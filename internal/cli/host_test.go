@@ -4,6 +4,7 @@ package cli_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,7 +100,7 @@ func TestHost_TwoAtOnce(t *testing.T) {
 func TestHost_AsksThePerson(t *testing.T) {
 	t.Parallel()
 	p := testkit.NewProvider(t, networked("a", "one", "example.com"), testkit.OpenAIText("denied"), networked("b", "two", "example.org"), testkit.OpenAIText("allowed"),
-		networked("c", "three", "example.net"))
+		execute("two"), testkit.OpenAIText("not run"), networked("c", "three", "example.net"))
 	c := newSandboxed(t, p).host()
 	c.ready()
 	id := c.newSession()
@@ -123,6 +124,9 @@ func TestHost_AsksThePerson(t *testing.T) {
 	if q.Capability != "one" || len(q.Hosts) != 1 || q.Hosts[0] != "example.com" || len(q.Options) != 3 || q.CallID != "a" {
 		t.Errorf("%+v", q)
 	}
+	if workspace := []string{"the workspace"}; !slices.Equal(q.Net, q.Hosts) || !slices.Equal(q.Read, workspace) || !slices.Equal(q.Write, workspace) || q.Secrets == nil || len(q.Hash) != 64 {
+		t.Errorf("it does not say what else is allowed: %+v", q)
+	}
 	if status, text := answer(q, "everything"); status != http.StatusUnprocessableEntity {
 		t.Errorf("%d %s", status, text)
 	}
@@ -134,12 +138,39 @@ func TestHost_AsksThePerson(t *testing.T) {
 	}
 	c.says(id, "denied")
 	c.turn(id)
+	denied := func(host string) {
+		t.Helper()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		at := len(c.items[id]) - 1
+		for ; c.items[id][at].Tool == nil; at-- {
+		}
+		if call := c.items[id][at].Tool; call.Status != "failed" || !slices.Equal(call.Denied, []string{host}) {
+			t.Errorf("%+v", call)
+		}
+	}
+	denied("example.com")
 	c.prompt(id, "two")
-	if status, text := answer(asked(), "once"); status != http.StatusNoContent {
+	q = asked()
+	if status, text := answer(q, "once"); status != http.StatusNoContent {
 		t.Errorf("%d %s", status, text)
 	}
 	c.says(id, "allowed")
 	c.turn(id)
+	var built host.CapabilityInfo
+	if c.must("GET", "/api/capabilities/two", nil, &built); built.Hash != q.Hash {
+		t.Errorf("asked about %s, built %s", q.Hash, built.Hash)
+	}
+	c.must("POST", "/api/agent/restart", map[string]any{}, nil) // until which it was allowed
+	c.until("another agent", func() bool { return c.state.Agent.Restarts == 1 && c.state.Agent.Status == "ready" })
+	c.prompt(id, "run it")
+	if q = asked(); q.Hash != built.Hash {
+		t.Errorf("asked about %s, built %s", q.Hash, built.Hash)
+	}
+	answer(q, "deny")
+	c.says(id, "not run")
+	c.turn(id)
+	denied("example.org")
 	c.prompt(id, "three")
 	q = asked()
 	c.must("POST", "/api/sessions/"+id+"/cancel", map[string]any{}, nil)
@@ -150,6 +181,49 @@ func TestHost_AsksThePerson(t *testing.T) {
 		t.Errorf("%d %s", status, text)
 	}
 	c.checkSame(id)
+	c.done()
+}
+
+// TestHost_ModeLasts: that a person wants to be asked holds with the session, for
+// the next host as for an editor.
+func TestHost_ModeLasts(t *testing.T) {
+	t.Parallel()
+	p := testkit.NewProvider(t, testkit.OpenAIText("hello"), networked("a", "one", "example.com"), testkit.OpenAIText("denied"))
+	s := newSandboxed(t, p)
+	c := s.host()
+	c.ready()
+	id := c.newSession()
+	c.must("POST", "/api/sessions/"+id+"/mode", map[string]string{"mode": "ask"}, nil)
+	c.prompt(id, "hi")
+	c.turn(id)
+	c.done()
+
+	editor := s.acp()
+	if m := editor.answer(editor.request("session/load", map[string]any{"sessionId": id, "cwd": s.ws, "mcpServers": []any{}})); !strings.Contains(m.raw, `"currentModeId":"ask"`) {
+		t.Errorf("%s", m.raw)
+	}
+	editor.done()
+
+	c = s.host()
+	c.ready()
+	var kept host.Conversation
+	if c.must("GET", "/api/sessions/"+id, nil, &kept); kept.State.Mode != "ask" {
+		t.Errorf("%+v", kept.State)
+	}
+	c.mu.Lock()
+	c.items[id] = kept.Items
+	c.mu.Unlock()
+	c.prompt(id, "go")
+	var asked string
+	c.until("a question", func() bool {
+		for _, q := range c.sessions[id].Permissions {
+			asked = q.ID
+		}
+		return asked != ""
+	})
+	c.must("POST", "/api/sessions/"+id+"/permissions/"+asked, map[string]string{"option": "deny"}, nil)
+	c.says(id, "denied")
+	c.turn(id)
 	c.done()
 }
 
@@ -190,6 +264,37 @@ func TestHost_AgentDies(t *testing.T) {
 		t.Errorf("%v %+v", stops, kept.Items)
 	}
 	again.done()
+}
+
+// TestHost_Ends in the middle of a turn, by a signal or by force: the turn reads
+// interrupted, and not as if the person had cancelled it.
+func TestHost_Ends(t *testing.T) {
+	t.Parallel()
+	p := testkit.NewProvider(t, hanging("half of it"), hanging("half of it"))
+	s := newSandboxed(t, p)
+	var ids []string
+	for _, end := range []func(*hostClient){(*hostClient).done, func(c *hostClient) {
+		c.stop()
+		kill(t, c.cmd)
+		s.checkNothingIsLeft()
+	}} {
+		c := s.host()
+		c.ready()
+		id := c.newSession()
+		c.prompt(id, "go")
+		c.says(id, "half of it")
+		end(c)
+		ids = append(ids, id)
+	}
+	c := s.host()
+	for _, id := range ids {
+		var kept host.Conversation
+		c.must("GET", "/api/sessions/"+id, nil, &kept)
+		if n := len(kept.Items); n != 3 || kept.Items[1].Text != "half of it" || kept.Items[2].Turn.Stop != "interrupted" {
+			t.Errorf("%+v", kept.Items)
+		}
+	}
+	c.done()
 }
 
 // TestHost_ThreeCrashes end the attempts; Restart starts afresh.

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -230,6 +231,7 @@ func (s *sandboxed) checkNothingIsLeft() {
 	dir := filepath.Dir(s.home)
 	eventually(s.t, "all processes are gone", func() bool { return len(processes(dir)) == 0 })
 	left, err := filepath.Glob(filepath.Join(dir, "tendril-*"))
+	left = slices.DeleteFunc(left, func(path string) bool { return path == filepath.Join(dir, "tendril-workspace") })
 	if err != nil || len(left) > 0 {
 		s.t.Errorf("left behind: %v %v", left, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tendril-agent/tendril/internal/config"
+	"github.com/tendril-agent/tendril/internal/host"
 	"github.com/tendril-agent/tendril/internal/secret"
 )
 
@@ -31,6 +32,9 @@ func keyNames() []string {
 	}
 	return names
 }
+
+// secretNames are the names of all secrets that something uses.
+func secretNames() []string { return append(keyNames(), host.PasswordName) }
 
 // keys are the keys of providers that one choice of a model looked for.
 type keys struct {

@@ -26,7 +26,7 @@ const (
 // testKey asks the provider of a key whether it is good: for its list of models,
 // or, where that needs no key or there is none, for the shortest reply. An empty
 // value is the one that is kept. Redirects are refused.
-func (c *command) testKey(ctx context.Context, cfg *config.Config, name, value string) (host.KeyTest, error) {
+func (c *command) testKey(ctx context.Context, dirs config.Dirs, name string, use host.KeyUse) (host.KeyTest, error) {
 	i := slices.IndexFunc(config.Providers(), func(p string) bool { return config.KeyEnv(p) == name })
 	if err := secret.CheckName(name); err != nil {
 		return host.KeyTest{}, err
@@ -34,6 +34,7 @@ func (c *command) testKey(ctx context.Context, cfg *config.Config, name, value s
 	if i < 0 {
 		return host.KeyTest{}, fmt.Errorf("no provider has a key %s, so it cannot be tested; the keys of providers are %s", name, strings.Join(keyNames(), ", "))
 	}
+	provider, value := config.Providers()[i], use.Value
 	if value == "" {
 		found, err := c.secrets().Lookup(ctx, name)
 		if err != nil {
@@ -45,11 +46,33 @@ func (c *command) testKey(ctx context.Context, cfg *config.Config, name, value s
 	if err := secret.CheckValue(value); err != nil {
 		return host.KeyTest{}, err
 	}
+	proposal, err := config.Propose(dirs, unsaved(provider, use)...)
+	if err != nil {
+		return host.KeyTest{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, testTime)
 	defer cancel()
-	result := keyTest{cfg: cfg, at: config.Endpoint(cfg, config.Providers()[i], c.Getenv), key: value}.run(ctx)
+	cfg := proposal.Config()
+	result := keyTest{cfg: cfg, at: config.Endpoint(cfg, provider, c.Getenv), key: value}.run(ctx)
 	result.Message = strings.ReplaceAll(result.Message, value, "…") // nothing of ours says it, but an address may
 	return result, nil
+}
+
+// unsaved are the changes of settings with which a key is to be used.
+func unsaved(provider string, use host.KeyUse) []config.Change {
+	var changes []config.Change
+	for name, value := range map[string]*string{"baseURL": use.BaseURL, "modelId": use.ModelID} {
+		if value == nil {
+			continue
+		}
+		text := "null"
+		if given := strings.TrimSpace(*value); given != "" {
+			quoted, _ := json.Marshal(given) // strings always encode
+			text = string(quoted)
+		}
+		changes = append(changes, config.Change{Path: "model." + provider + "." + name, Value: text})
+	}
+	return changes
 }
 
 // keyTest is a test of one key at one endpoint.
@@ -65,7 +88,7 @@ func (t keyTest) run(ctx context.Context) host.KeyTest {
 	}
 	switch {
 	case t.at.BaseURL == "":
-		return host.KeyTest{Message: fmt.Sprintf("the address of your resource is not known yet; set model.%s.baseURL first", t.at.Provider)}
+		return host.KeyTest{Message: "the base URL of your resource is missing"}
 	case t.at.Provider == config.OpenRouter && !t.cfg.Model.IsElsewhere(config.OpenRouter):
 		return t.askAbout(ctx) // its list of models is public
 	}
@@ -127,7 +150,7 @@ func (t keyTest) reply(ctx context.Context) host.KeyTest {
 		choice.Model = config.DefaultModel(choice.Provider)
 	}
 	if choice.Model == "" {
-		return host.KeyTest{Message: fmt.Sprintf("%s does not say whether the key is good before a model is chosen; set model.%s.modelId first", choice.BaseURL, choice.Provider)}
+		return host.KeyTest{Message: choice.BaseURL + " does not say whether the key is good before a model is named"}
 	}
 	block.MaxTokens = testTokens
 	cfg.Model.Blocks = maps.Clone(cfg.Model.Blocks)

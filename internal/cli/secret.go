@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/tendril-agent/tendril/internal/host"
 	"github.com/tendril-agent/tendril/internal/secret"
 )
 
@@ -73,7 +74,7 @@ func completeKeys(_ *cobra.Command, args []string, _ string) ([]string, cobra.Sh
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return keyNames(), cobra.ShellCompDirectiveNoFileComp
+	return secretNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
 // setResult is the --json output of secret set.
@@ -105,6 +106,9 @@ func (c *command) secretSet(ctx context.Context, name string) error {
 
 // keep keeps a secret.
 func (c *command) keep(name, value string) (setResult, error) {
+	if name == host.PasswordName && len(value) < host.MinPassword {
+		return setResult{}, usageError("%s must have %d characters or more: whoever knows it can run programs here as you; nothing is changed", name, host.MinPassword)
+	}
 	kept, err := c.secrets().Set(name, value)
 	if err != nil {
 		return setResult{}, err
@@ -116,8 +120,8 @@ func (c *command) keep(name, value string) (setResult, error) {
 	if strings.TrimSpace(c.Getenv(name)) != "" {
 		r.Warnings = append(r.Warnings, name+" is also set in the environment, which wins; to use the kept one: unset "+name)
 	}
-	if known := keyNames(); !slices.Contains(known, name) {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("no provider has a key of this name, so nothing uses it yet; the keys of providers are %s", strings.Join(known, ", ")))
+	if !slices.Contains(secretNames(), name) {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no provider has a key of this name, so nothing uses it yet; the keys of providers are %s", strings.Join(keyNames(), ", ")))
 	}
 	return r, nil
 }
@@ -185,7 +189,7 @@ func (c *command) typedSecret(ctx context.Context, in *os.File, name string) (st
 }
 
 func (c *command) secretList(ctx context.Context) error {
-	list, err := c.secrets().List(ctx, keyNames()...)
+	list, err := c.secrets().List(ctx, secretNames()...)
 	if err != nil {
 		return err
 	}

@@ -2,10 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -33,6 +30,7 @@ func (c *command) services(o hostOptions) *services {
 // of makes them those of a host.
 func (s *services) of() host.Services {
 	return host.Services{
+		Workspace: s.options.workspace, Model: s.options.model,
 		Trial: func(settings string) *exec.Cmd {
 			cmd := s.c.agentCommand(s.options)
 			cmd.Args = append(cmd.Args, "--settings", settings)
@@ -159,13 +157,13 @@ func (s modelService) List(ctx context.Context, provider string) (host.ModelList
 	return list, nil
 }
 
-func (s modelService) Test(ctx context.Context, name, value string) (host.KeyTest, error) {
+func (s modelService) Test(ctx context.Context, name string, use host.KeyUse) (host.KeyTest, error) {
 	c := s.command()
-	cfg, _, err := c.settings()
+	_, dirs, err := c.settings()
 	if err != nil {
 		return host.KeyTest{}, err
 	}
-	return c.testKey(ctx, cfg, name, value)
+	return c.testKey(ctx, dirs, name, use)
 }
 
 // setupService implements [host.Setup].
@@ -184,20 +182,8 @@ func (s setupService) Workspace(given string) (host.Place, error) {
 	if err != nil {
 		return host.Place{}, err
 	}
-	place := host.Place{Path: path}
-	switch info, err := os.Stat(path); {
-	case errors.Is(err, fs.ErrNotExist):
-		return place, nil
-	case err != nil:
-		return place, fmt.Errorf("%q cannot be used: %w; choose another folder", path, err)
-	case !info.IsDir():
-		return place, fmt.Errorf("%q is no folder; choose another one", path)
-	}
-	place.Exists = true
-	if _, err := os.ReadDir(path); err != nil {
-		return place, fmt.Errorf("%q cannot be read: %w; choose another folder", path, err)
-	}
-	return place, nil
+	info, err := os.Stat(path)
+	return host.Place{Path: path, Exists: err == nil && info.IsDir()}, workspace.Check(path)
 }
 
 func (s setupService) Deno() host.Deno {

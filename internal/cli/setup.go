@@ -101,7 +101,7 @@ func (c *command) fetchDeno(ctx context.Context, cfg *config.Config, dirs config
 	if !errors.Is(err, sandbox.ErrNoDeno) || c.Getenv("DENO_PATH") != "" {
 		return deno, err
 	}
-	if deno, err = sandbox.Fetch(ctx, dirs.Tendril, keyNames(), say); err != nil && ctx.Err() == nil {
+	if deno, err = sandbox.Fetch(ctx, dirs.Tendril, secretNames(), say); err != nil && ctx.Err() == nil {
 		err = &exitError{code: exitSandbox, err: err}
 	}
 	return deno, err

@@ -16,6 +16,7 @@ var ErrChanged = errors.New("the settings were changed by somebody else meanwhil
 type Proposal struct {
 	Warnings []Warning // that the changes bring
 
+	cfg    *Config
 	home   string
 	before []byte // the text of the file; nil: there is none
 	doc    *object
@@ -47,8 +48,12 @@ func Propose(dirs Dirs, changes ...Change) (*Proposal, error) {
 			return nil, failf("not saved: workspace %q %w", cfg.Workspace, err)
 		}
 	}
-	return &Proposal{Warnings: added(before.warnings, after.warnings), home: home, before: text, doc: doc}, nil
+	cfg.file = Path(home)
+	return &Proposal{Warnings: added(before.warnings, after.warnings), cfg: cfg, home: home, before: text, doc: doc}, nil
 }
+
+// Config is the settings as they would be.
+func (p *Proposal) Config() *Config { return p.cfg }
 
 // Text is what the file will hold.
 func (p *Proposal) Text() ([]byte, error) {

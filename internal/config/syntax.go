@@ -48,7 +48,7 @@ func describe(data []byte, syntax *json.SyntaxError) error {
 	case (rest[0] == '}' || rest[0] == ']') && bytes.HasSuffix(before, []byte(",")):
 		return errAt(data, at, "JSON has no comma before a closing bracket; remove it")
 	}
-	return errAt(data, at, syntax.Error())
+	return errAt(data, at, syntax.Error()+"; mend it there, or move the file away to start from the defaults")
 }
 
 // errAt places a complaint. Lines and columns count from 1, columns in

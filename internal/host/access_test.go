@@ -288,7 +288,9 @@ func TestAccess_CookiesOfOthers(t *testing.T) {
 	t.Parallel()
 	r := serve(t, t.TempDir(), nil)
 	r.signIn()
-	planted := func(req *http.Request) { req.Header.Set("Cookie", r.access.cookieName()+"=planted; "+r.access.cookie().String()) }
+	planted := func(req *http.Request) {
+		req.Header.Set("Cookie", r.access.cookieName()+"=planted; "+r.access.cookie().String())
+	}
 	stranger := &running{Host: r.Host, t: t, client: &http.Client{Transport: r.client.Transport}, token: r.token}
 	if resp, text := stranger.send("GET", "/api/state", "", planted); resp.StatusCode != 200 {
 		t.Errorf("%d %s", resp.StatusCode, text)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tendril-agent/tendril/internal/agent"
+	"github.com/tendril-agent/tendril/internal/capability"
 )
 
 func (t *transcript) callStarted(e agent.Event) []change {
@@ -74,6 +75,9 @@ func (t *transcript) callFinished(e agent.Event) []change {
 		call.Status = "skipped"
 	case e.Result.Status == agent.Failed:
 		call.Status = "failed"
+		var refusal capability.Refusal
+		_ = json.Unmarshal(e.Result.Detail, &refusal) // an execution that failed has no such field
+		call.Denied = refusal.Denied
 	}
 	return changes
 }

@@ -122,7 +122,7 @@ func (h *Host) open(ctx context.Context, id string) (*conversation, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if c = h.conversations[id]; c == nil {
-		c = &conversation{id: id, mode: "policy"}
+		c = &conversation{id: id, mode: info.Mode}
 		h.conversations[id] = c
 	} else if c.running || c.transcript.seq >= read.seq {
 		return c, nil // somebody was faster
@@ -198,7 +198,7 @@ func (h *Host) play(c *conversation, agentChild *child, text string) error {
 	return err
 }
 
-// load opens a conversation in the agent, in the mode that was chosen.
+// load opens a conversation in the agent, which reads the mode that is kept.
 func (h *Host) load(c *conversation, agentChild *child) error {
 	h.mu.Lock()
 	loaded, mode := c.loaded == agentChild, c.mode
@@ -207,9 +207,6 @@ func (h *Host) load(c *conversation, agentChild *child) error {
 		return nil
 	}
 	err := agentChild.call(sdk.AgentMethodSessionLoad, map[string]any{"sessionId": c.id, "cwd": "", "mcpServers": []any{}}, &json.RawMessage{})
-	if err == nil && mode != "policy" {
-		err = setMode(agentChild, c.id, mode)
-	}
 	if err != nil {
 		return err
 	}
@@ -218,11 +215,15 @@ func (h *Host) load(c *conversation, agentChild *child) error {
 		return err
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	c.loaded = agentChild
 	if read := newTranscript(events); read.seq != c.transcript.seq {
 		c.transcript = read
 		h.hub.publish("reset", resetEvent{c.id})
+	}
+	now := c.mode
+	h.mu.Unlock()
+	if now != mode { // it was changed meanwhile
+		return setMode(agentChild, c.id, now)
 	}
 	return nil
 }

@@ -67,9 +67,9 @@ func New(o Options) (*Host, error) {
 	if o.Host == "" {
 		o.Host = "127.0.0.1"
 	}
-	if !isLoopback(o.Host) && len(o.Password) < 12 {
+	if !isLoopback(o.Host) && len(o.Password) < MinPassword {
 		return nil, fmt.Errorf("with --host %s others can connect, over a network that may read along, and whoever signs in can run programs here as you; "+
-			"that needs a password of 12 characters or more: tendril secret set %s", o.Host, PasswordName)
+			"that needs a password of %d characters or more: tendril secret set %s", o.Host, MinPassword, PasswordName)
 	}
 	id, err := readIdentity(o.Home)
 	if err != nil {
@@ -98,6 +98,9 @@ func New(o Options) (*Host, error) {
 
 // PasswordName is the secret with the password of the host.
 const PasswordName = "TENDRIL_HOST_PASSWORD"
+
+// MinPassword is the length of the shortest password, in bytes.
+const MinPassword = 12
 
 // listen takes the wanted port, else the one of the last time, else any.
 func listen(host string, wanted, last int) (net.Listener, error) {

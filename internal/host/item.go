@@ -27,7 +27,8 @@ type Tool struct {
 	Steps      []Step          `json:"steps,omitempty" doc:"Of the gate"`
 	Lines      []string        `json:"lines,omitempty" doc:"The last lines of live output"`
 	Output     string          `json:"output,omitempty" doc:"What the model reads"`
-	Detail     json.RawMessage `json:"detail,omitempty" doc:"The result as a listing, an admission or an execution"`
+	Denied     []string        `json:"denied,omitempty" doc:"Hosts that it failed for, because they were not allowed when the person was asked; * is any public host"`
+	Detail     json.RawMessage `json:"detail,omitempty" doc:"The result as a listing, an admission, an execution or a refusal"`
 	Started    time.Time       `json:"started,omitzero"`
 	DurationMS int64           `json:"durationMs,omitempty"`
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tendril-agent/tendril/internal/config"
 	"github.com/tendril-agent/tendril/internal/secret"
 )
 
@@ -35,6 +36,14 @@ type KeyTest struct {
 	OK      bool   `json:"ok"`
 	Message string `json:"message"`
 	Model   string `json:"model,omitempty" doc:"provider/model that answered or that is listed"`
+}
+
+// KeyUse is a key and where it is to be used, saved or not: it is sent nowhere
+// else.
+type KeyUse struct {
+	Value   string  `json:"value,omitempty" doc:"Left out: the one that is kept, or in the environment"`
+	BaseURL *string `json:"baseURL,omitempty" maxLength:"2000" doc:"The address as it is in the form; empty: the provider's own. Left out: as the settings say"`
+	ModelID *string `json:"modelId,omitempty" maxLength:"500" doc:"The model as it is in the form; empty: none is named. Left out: as the settings say"`
 }
 
 // KeyPath is the name of a key. It is exported for the framework, which sets it.
@@ -82,13 +91,17 @@ func (h *Host) forgetKey(_ context.Context, in *KeyPath) (*struct{}, error) {
 
 func (h *Host) testKey(ctx context.Context, in *struct {
 	KeyPath
-	Body struct {
-		Value string `json:"value,omitempty" doc:"Left out: the one that is kept, or in the environment"`
-	}
+	Body KeyUse
 },
 ) (*of[KeyTest], error) {
-	result, err := h.Models.Test(ctx, in.Name, in.Body.Value)
-	if err != nil {
+	result, err := h.Models.Test(ctx, in.Name, in.Body)
+	var wrong *config.Error
+	switch {
+	case errors.As(err, &wrong):
+		p := refused(wrong)
+		p.Detail = wrong.Problems[0].Reason // it is about the form, not about the file
+		return nil, p
+	case err != nil:
 		return nil, keyProblem(err)
 	}
 	return &of[KeyTest]{result}, nil

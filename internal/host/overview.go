@@ -9,17 +9,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tendril-agent/tendril/internal/config"
 	"github.com/tendril-agent/tendril/internal/jsonrpc"
 )
 
 // Overview is what the app works with.
 type Overview struct {
-	Workspace   Place  `json:"workspace"`
-	Model       *Model `json:"model,omitempty" doc:"That a prompt would use; left out until the agent has told it"`
-	ModelError  string `json:"modelError,omitempty"`
-	Demo        bool   `json:"demo" doc:"The model is the demo, which needs no key"`
-	Deno        Deno   `json:"deno"`
-	SetupNeeded bool   `json:"setupNeeded" doc:"Something is missing without which no prompt works, or there is no workspace yet"`
+	SettingsError string `json:"settingsError,omitempty" doc:"Why the settings cannot be read, and what to do; then the rest is not known"`
+	Workspace     Place  `json:"workspace"`
+	Model         *Model `json:"model,omitempty" doc:"That a prompt would use; left out until the agent has told it"`
+	ModelError    string `json:"modelError,omitempty"`
+	Demo          bool   `json:"demo" doc:"The model is the demo, which needs no key"`
+	Deno          Deno   `json:"deno"`
+	SetupNeeded   bool   `json:"setupNeeded" doc:"Something is missing without which no prompt works, or there is no workspace yet"`
+
+	Fixed []string `json:"fixed" enum:"workspace,model" doc:"What the command line has chosen: settings that would change it are refused"`
 }
 
 // Place is a folder.
@@ -119,15 +123,19 @@ func (quiet) overheard(string, []byte) {}
 
 // look finds out what can be seen without an agent.
 func (h *Host) look() {
-	place, err := h.Setup.Workspace("")
+	var place Place
+	var settingsError string
+	_, _, err := config.Load(h.Home)
 	if err != nil {
+		settingsError = err.Error()
+	} else if place, err = h.Setup.Workspace(""); err != nil {
 		place.Error = err.Error()
 	}
 	deno := h.Setup.Deno()
 	h.services.mu.Lock()
 	defer h.services.mu.Unlock()
 	o := &h.services.overview
-	o.Workspace, o.Deno = place, deno
+	o.SettingsError, o.Workspace, o.Deno = settingsError, place, deno
 }
 
 // learn keeps what an agent says of prompts, and tells clients.
@@ -156,6 +164,8 @@ func (o *Overview) take(r readiness) {
 	for _, p := range r.Problems {
 		to := &o.Workspace.Error
 		switch p.About {
+		case "settings":
+			to = &o.SettingsError
 		case "model":
 			to = &o.ModelError
 		case "sandbox":
@@ -172,6 +182,7 @@ func (h *Host) overview() Overview {
 	h.services.mu.Lock()
 	defer h.services.mu.Unlock()
 	o := h.services.overview
-	o.SetupNeeded = !o.Workspace.Exists || o.Workspace.Error != "" || o.ModelError != "" || o.Deno.Error != ""
+	o.Fixed = h.fixed()
+	o.SetupNeeded = o.SettingsError != "" || !o.Workspace.Exists || o.Workspace.Error != "" || o.ModelError != "" || o.Deno.Error != ""
 	return o
 }

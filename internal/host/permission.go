@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/tendril-agent/tendril/internal/capability"
 	"github.com/tendril-agent/tendril/internal/jsonrpc"
 )
 
@@ -21,7 +22,12 @@ type Permission struct {
 	Title      string   `json:"title"`
 	Text       string   `json:"text"`
 	Capability string   `json:"capability,omitempty"`
-	Hosts      []string `json:"hosts"`
+	Hosts      []string `json:"hosts" doc:"That are asked about"`
+	Net        []string `json:"net" doc:"All hosts that it may reach if this is allowed"`
+	Read       []string `json:"read" doc:"What it may read, relative to the workspace"`
+	Write      []string `json:"write" doc:"What it may write"`
+	Secrets    []string `json:"secrets" doc:"That it is given"`
+	Hash       string   `json:"sha256,omitempty" doc:"Of the version that asks, as the capability has it; its source is there, or in the tool call that registers it"`
 	Options    []Option `json:"options"`
 }
 
@@ -52,8 +58,10 @@ func (h *Host) ask(c *child, r *jsonrpc.Request) (any, error) {
 			} `json:"content"`
 			Meta struct {
 				Tendril struct {
-					Capability string   `json:"capability"`
-					Hosts      []string `json:"hosts"`
+					Capability string            `json:"capability"`
+					Hosts      []string          `json:"hosts"`
+					Grants     capability.Grants `json:"grants"`
+					Hash       string            `json:"sha256"`
 				} `json:"tendril"`
 			} `json:"_meta"`
 		} `json:"toolCall"`
@@ -66,9 +74,12 @@ func (h *Host) ask(c *child, r *jsonrpc.Request) (any, error) {
 	if err := json.Unmarshal(r.Params, &p); err != nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the question cannot be read: %v", err)
 	}
+	about := p.ToolCall.Meta.Tendril
+	list := func(texts []string) []string { return append([]string{}, texts...) } // never null
 	q := &question{answer: make(chan string, 1), Permission: Permission{
 		ID: strings.ToLower(rand.Text()), CallID: p.ToolCall.ID, Title: p.ToolCall.Title,
-		Capability: p.ToolCall.Meta.Tendril.Capability, Hosts: append([]string{}, p.ToolCall.Meta.Tendril.Hosts...),
+		Capability: about.Capability, Hosts: list(about.Hosts), Hash: about.Hash,
+		Net: list(about.Grants.Net), Read: list(about.Grants.Read), Write: list(about.Grants.Write), Secrets: list(about.Grants.Secrets),
 	}}
 	for _, part := range p.ToolCall.Content {
 		q.Text += part.Content.Text

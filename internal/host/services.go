@@ -13,6 +13,9 @@ import (
 
 // Services are what the app shows and changes beside conversations. All are set.
 type Services struct {
+	// Workspace and Model are those of the command line, "" where it has none. They
+	// go before the settings as long as the host runs.
+	Workspace, Model string
 	// Trial makes the command of an agent that reads its settings from a file. It
 	// is not started yet.
 	Trial  func(settings string) *exec.Cmd
@@ -36,9 +39,9 @@ type Keys interface {
 type Models interface {
 	Providers(context.Context) ([]Provider, error)
 	List(ctx context.Context, provider string) (ModelList, error)
-	// Test asks the provider of a key whether it is good; "" as value is the one
-	// that is kept. An error is about the question, not about the key.
-	Test(ctx context.Context, name, value string) (KeyTest, error)
+	// Test asks the provider of a key whether it is good. An error is about the
+	// question, not about the key; a [config.Error] is about where it is to be used.
+	Test(ctx context.Context, name string, use KeyUse) (KeyTest, error)
 }
 
 // Setup is what must be there before anything works.

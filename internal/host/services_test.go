@@ -112,11 +112,11 @@ func (s testServices) List(_ context.Context, provider string) (ModelList, error
 	return ModelList{Provider: provider, Models: []ModelInfo{}}, nil
 }
 
-func (s testServices) Test(_ context.Context, name, value string) (KeyTest, error) {
+func (s testServices) Test(_ context.Context, name string, use KeyUse) (KeyTest, error) {
 	if err := secret.CheckName(name); err != nil {
 		return KeyTest{}, err
 	}
-	return KeyTest{OK: value != "", Message: "tested"}, nil
+	return KeyTest{OK: use.Value != "", Message: "tested"}, nil
 }
 
 func (s testServices) Workspace(given string) (Place, error) {

@@ -215,6 +215,9 @@ func (h *Host) setMode(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, failure(err)
 	}
+	if err := h.Sessions.SetMode(ctx, in.ID, in.Body.Mode); err != nil {
+		return nil, failure(err)
+	}
 	h.mu.Lock()
 	c.mode = in.Body.Mode
 	agentChild := c.loaded

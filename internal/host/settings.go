@@ -75,6 +75,9 @@ func (h *Host) changeSettings(ctx context.Context, in *struct {
 ) (*of[Changed], error) {
 	h.services.changing.Lock()
 	defer h.services.changing.Unlock()
+	if err := h.mayChange(in.Body.Changes); err != nil {
+		return nil, err
+	}
 	if err := h.mayInterrupt(in.Body.Interrupt); err != nil {
 		return nil, err
 	}
@@ -117,7 +120,7 @@ func (h *Host) mayInterrupt(wanted bool) error {
 }
 
 // refused is why settings are not saved.
-func refused(err error) error {
+func refused(err error) *Problem {
 	p := problemOf(http.StatusUnprocessableEntity, "refused", err)
 	var all *config.Error
 	if errors.As(err, &all) {

@@ -24,7 +24,7 @@ type Query struct {
 
 // columns are those of [Info]; a query that uses them names sessions s and may
 // join what it matched.
-const columns = `s.id, s.title, s.folder, s.client, s.parent, s.created, s.updated, s.turns,
+const columns = `s.id, s.title, s.folder, s.client, s.parent, s.created, s.updated, s.turns, s.mode,
 	(SELECT sum(usd) FROM spend WHERE spend.session = s.id)`
 
 // List returns the sessions in which something was said, those that were used
@@ -114,7 +114,7 @@ func scan(row scanner, more ...any) (Info, error) {
 	var info Info
 	var created, updated int64
 	var cost sql.NullFloat64
-	dest := append([]any{&info.ID, &info.Title, &info.Folder, &info.Client, &info.Parent, &created, &updated, &info.Turns, &cost}, more...)
+	dest := append([]any{&info.ID, &info.Title, &info.Folder, &info.Client, &info.Parent, &created, &updated, &info.Turns, &info.Mode, &cost}, more...)
 	if err := row.Scan(dest...); err != nil {
 		return info, err
 	}

@@ -45,4 +45,6 @@ CREATE TABLE spend (
 CREATE INDEX spend_at ON spend (at);
 CREATE INDEX spend_session ON spend (session);
 CREATE VIRTUAL TABLE session_text USING fts5 (text, tokenize = 'unicode61 remove_diacritics 2');
+`, `
+ALTER TABLE sessions ADD COLUMN mode TEXT NOT NULL DEFAULT 'policy';
 `}

@@ -34,6 +34,11 @@ func (s *Session) ID() string { return s.id }
 // Info is what is known of the session now.
 func (s *Session) Info(ctx context.Context) (Info, error) { return s.store.Info(ctx, s.id) }
 
+// SetMode changes the mode of the session.
+func (s *Session) SetMode(ctx context.Context, mode string) error {
+	return s.store.SetMode(ctx, s.id, mode)
+}
+
 // Close gives the lease back.
 func (s *Session) Close() (err error) {
 	s.close.Do(func() { err = s.store.release(s.n) })

@@ -520,3 +520,48 @@ func FuzzMatching(f *testing.F) {
 		}
 	})
 }
+
+// The mode of a session is kept with it and its forks, and a database from
+// before there were modes has the one that changes nothing.
+func TestStore_Modes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tendril.db")
+	db, err := store.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Migrate(t.Context(), component, steps[:1]); err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.SQL.ExecContext(t.Context(), "INSERT INTO sessions (id, title, folder, client, parent, created, updated, turns) VALUES ('old', '', '/work', 'test', '', 1, 1, 1)")
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	mode := func(id string) string {
+		t.Helper()
+		info, err := openAt(t, path).Info(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Mode
+	}
+	s := openAt(t, path)
+	fresh := create(t, s).ID()
+	for _, id := range []string{"old", fresh} {
+		if got := mode(id); got != ModePolicy {
+			t.Errorf("%s: %s", id, got)
+		}
+		if err := s.SetMode(t.Context(), id, ModeAsk); err != nil {
+			t.Fatal(err)
+		}
+		fork, err := s.Fork(t.Context(), id, New{Folder: "/work", Client: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode(id) != ModeAsk || mode(fork.ID()) != ModeAsk {
+			t.Errorf("%s: %s, its fork: %s", id, mode(id), mode(fork.ID()))
+		}
+	}
+	if err := s.SetMode(t.Context(), "none", ModeAsk); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+}

@@ -92,6 +92,7 @@ type Info struct {
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
 	Turns   int       `json:"turns"`
+	Mode    string    `json:"mode"` // a Mode constant
 	// CostUSD is what is known of what it cost, nil when nothing is.
 	CostUSD *float64 `json:"cost_usd,omitempty"`
 	// Match is where a search found it.
@@ -178,6 +179,29 @@ func (s *Store) Rename(ctx context.Context, id, to string) error {
 	return nil
 }
 
+// The modes of a session say when a person is asked.
+const (
+	ModePolicy = "policy" // as the settings say
+	ModeAsk    = "ask"    // about each new host
+)
+
+// SetMode changes the mode of a session, also of one that is in use. The error
+// may be [ErrNotFound].
+func (s *Store) SetMode(ctx context.Context, id, mode string) error {
+	err := s.change(ctx, func(tx transaction) error {
+		var n int64
+		if err := find(tx, id, &n); err != nil {
+			return err
+		}
+		_, err := tx.exec("UPDATE sessions SET mode = ? WHERE n = ?", mode, n)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("change the mode of session %s: %w", id, err)
+	}
+	return nil
+}
+
 // Delete removes a session with all that was said in it. One that is in use is
 // refused with [BusyError].
 func (s *Store) Delete(ctx context.Context, id string) error {
@@ -214,7 +238,8 @@ func (s *Store) Fork(ctx context.Context, id string, n New) (*Session, error) {
 			return err
 		}
 		for _, statement := range []string{
-			`UPDATE sessions SET title = iif(title = '', (SELECT title FROM sessions WHERE n = ?2), title) WHERE n = ?1`,
+			`UPDATE sessions SET title = iif(title = '', (SELECT title FROM sessions WHERE n = ?2), title),
+			 mode = (SELECT mode FROM sessions WHERE n = ?2) WHERE n = ?1`,
 			`INSERT INTO events (session, seq, turn, type, data) SELECT ?1, seq, turn, type, data FROM events WHERE session = ?2
 			 AND turn <= (SELECT coalesce(max(turn), 0) FROM events WHERE session = ?2 AND type = 'turn_finished') ORDER BY seq`,
 			`INSERT INTO session_text (rowid, text) SELECT copy.n, t.text FROM events copy JOIN events old ON old.session = ?2 AND old.seq = copy.seq

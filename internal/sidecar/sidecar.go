@@ -73,7 +73,7 @@ type prompt struct {
 }
 
 // Serve serves one client until its stream ends, our output breaks, or ctx ends;
-// see [jsonrpc.Conn.Serve]. A turn that runs is cancelled then.
+// see [jsonrpc.Conn.Serve]. A turn that runs is interrupted then.
 func Serve(ctx context.Context, o Options) error {
 	s := &server{Options: o, sessions: make(map[string]*session)}
 	s.conn = jsonrpc.New(jsonrpc.Options{In: o.In, Out: o.Out, Handler: s.handle, Log: o.Log})
@@ -112,7 +112,7 @@ func (s *server) prompt(ctx context.Context, r *jsonrpc.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	turn, cancel := context.WithCancel(ctx)
+	turn, cancel := agent.Cancellable(ctx)
 	if !s.begin(r.ID(), cancel) {
 		cancel()
 		return nil, jsonrpc.Errorf(codeBusy, "Prompt already in progress")

@@ -159,7 +159,7 @@ func unknownPrompt() string {
 	for _, p := range Prompts() {
 		fmt.Fprintf(&b, "- %q\n", p)
 	}
-	b.WriteString("For anything else choose a real model; `tendril doctor` says what is needed.")
+	b.WriteString("\nFor anything else choose a real model, in the app in Settings; in a terminal `tendril doctor` says what is needed.")
 	return b.String()
 }
 

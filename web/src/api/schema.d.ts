@@ -840,6 +840,14 @@ export interface components {
             model?: string;
             ok: boolean;
         };
+        KeyUse: {
+            /** @description The address as it is in the form; empty: the provider's own. Left out: as the settings say */
+            baseURL?: string;
+            /** @description The model as it is in the form; empty: none is named. Left out: as the settings say */
+            modelId?: string;
+            /** @description Left out: the one that is kept, or in the environment */
+            value?: string;
+        };
         Model: {
             /**
              * Format: int64
@@ -918,11 +926,22 @@ export interface components {
             /** @description The tool call that waits for it */
             callId?: string;
             capability?: string;
+            /** @description That are asked about */
             hosts: string[] | null;
             id: string;
+            /** @description All hosts that it may reach if this is allowed */
+            net: string[] | null;
             options: components["schemas"]["Option"][] | null;
+            /** @description What it may read, relative to the workspace */
+            read: string[] | null;
+            /** @description That it is given */
+            secrets: string[] | null;
+            /** @description Of the version that asks, as the capability has it; its source is there, or in the tool call that registers it */
+            sha256?: string;
             text: string;
             title: string;
+            /** @description What it may write */
+            write: string[] | null;
         };
         Permissions: {
             limits?: unknown;
@@ -1093,11 +1112,15 @@ export interface components {
              * @description The number of the last event that is in here
              */
             event: number;
+            /** @description What the command line has chosen: settings that would change it are refused */
+            fixed: ("workspace" | "model")[] | null;
             /** @description That a prompt would use; left out until the agent has told it */
             model?: components["schemas"]["Model"];
             modelError?: string;
             /** @description Those that are open */
             sessions: components["schemas"]["SessionState"][] | null;
+            /** @description Why the settings cannot be read, and what to do; then the rest is not known */
+            settingsError?: string;
             /** @description Something is missing without which no prompt works, or there is no workspace yet */
             setupNeeded: boolean;
             version: string;
@@ -1111,12 +1134,10 @@ export interface components {
             state: "running" | "passed" | "warned" | "failed" | "skipped";
             step: string;
         };
-        TestKeyRequest: {
-            /** @description Left out: the one that is kept, or in the environment */
-            value?: string;
-        };
         Tool: {
-            /** @description The result as a listing, an admission or an execution */
+            /** @description Hosts that it failed for, because they were not allowed when the person was asked; * is any public host */
+            denied?: string[] | null;
+            /** @description The result as a listing, an admission, an execution or a refusal */
             detail?: unknown;
             /** Format: int64 */
             durationMs?: number;
@@ -1675,7 +1696,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TestKeyRequest"];
+                "application/json": components["schemas"]["KeyUse"];
             };
         };
         responses: {

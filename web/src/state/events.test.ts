@@ -6,7 +6,7 @@ const session = (id: string, more: Partial<SessionState> = {}): SessionState => 
 
 const state = (epoch: string, event: number, sessions: SessionState[] = []): State => ({
   version: '1', epoch, event, agent: { status: 'ready', since: '', restarts: 0 }, workspace: { path: '/w', exists: true },
-  demo: false, deno: {}, setupNeeded: false, sessions,
+  demo: false, deno: {}, setupNeeded: false, fixed: [], sessions,
 })
 
 const snapshot = (epoch: string, n: number, sessions: SessionState[] = []): StreamEvent => ({ epoch, n, type: 'snapshot', data: state(epoch, n, sessions) })
