@@ -71,6 +71,9 @@ func New(o Options) (*Host, error) {
 		return nil, fmt.Errorf("with --host %s others can connect, over a network that may read along, and whoever signs in can run programs here as you; "+
 			"that needs a password of %d characters or more: tendril secret set %s", o.Host, MinPassword, PasswordName)
 	}
+	if o.Password != "" && len(o.Password) < MinPassword { // others of this machine can try it
+		return nil, fmt.Errorf("the password of the app is shorter than %d characters: tendril secret set %s, or remove it", MinPassword, PasswordName)
+	}
 	id, err := readIdentity(o.Home)
 	if err != nil {
 		return nil, err
