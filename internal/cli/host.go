@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/rogpeppe/go-internal/lockedfile"
 	"github.com/spf13/cobra"
@@ -171,7 +174,9 @@ func (c *command) agentCommand(o hostOptions) *exec.Cmd {
 			args = append(args, flag[0], flag[1])
 		}
 	}
-	return exec.Command(c.Executable, args...) //nolint:noctx // it is us, and ends with its input
+	cmd := exec.Command(c.Executable, args...) //nolint:noctx // it is us, and ends with its input
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, host.PasswordName+"=") })
+	return cmd
 }
 
 // showLink prints the link of the app: it signs in who opens it, once.

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -371,11 +372,44 @@ func TestFind_WhoeverElseListens(t *testing.T) {
 	}))
 	defer squatter.Close()
 	id := r.access.id
-	id.Port = squatter.Listener.Addr().(*net.TCPAddr).Port
+	id.Address, id.Port = "127.0.0.1", squatter.Listener.Addr().(*net.TCPAddr).Port
 	if opened, err := id.find(t.Context(), true); err == nil {
 		t.Errorf("%+v", opened)
 	}
 	if len(heard) != 1 || heard[0] != "/api/host/hello" {
 		t.Errorf("%q", heard)
+	}
+}
+
+// TestIdentity_NotOurs: what others could have read or made is replaced, and
+// nothing waits for it.
+func TestIdentity_NotOurs(t *testing.T) {
+	t.Parallel()
+	good := `{"secret":"` + strings.Repeat("x", 40) + `","address":"127.0.0.1","port":7777}`
+	for what, plant := range map[string]func(path string) error{
+		"readable by others": func(path string) error { return os.WriteFile(path, []byte(good), 0o644) },
+		"a folder":           func(path string) error { return os.Mkdir(path, 0o700) },
+		"a link": func(path string) error {
+			return errors.Join(os.WriteFile(path+".there", []byte(good), 0o600), os.Symlink(path+".there", path))
+		},
+		"no JSON": func(path string) error { return os.WriteFile(path, []byte("{"), 0o600) },
+		"no address": func(path string) error {
+			return os.WriteFile(path, []byte(strings.Replace(good, "127.0.0.1", "x", 1)), 0o600)
+		},
+	} {
+		home := t.TempDir()
+		if err := plant(identityPath(home)); err != nil {
+			t.Fatal(err)
+		}
+		if id, err := readIdentity(home); err != nil || id.Port != 0 || len(id.Secret) < 32 || strings.Contains(id.Secret, "xx") {
+			t.Errorf("%s: %+v %v", what, id, err)
+		}
+	}
+	home := t.TempDir()
+	if err := os.WriteFile(identityPath(home), []byte(good), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := readIdentity(home); err != nil || id.Port != 7777 {
+		t.Errorf("%+v %v", id, err)
 	}
 }

@@ -32,7 +32,8 @@ type conversation struct {
 	updated    time.Time // of what transcript was read from
 	transcript *transcript
 	mode       string
-	loaded     *child // that has it open, nil for none
+	loaded     *child       // that has it open, nil for none
+	soon       map[int]bool // items whose last lines are still to be told
 
 	running     bool
 	since       time.Time
@@ -99,6 +100,34 @@ func (h *Host) tell(c *conversation, changes []change) {
 			h.hub.publish("item", itemEvent{c.id, ch.Index, c.transcript.items[ch.Index]})
 		}
 	}
+}
+
+// linesAfter is how long lines of output are gathered: each tells its item anew.
+const linesAfter = 100 * time.Millisecond
+
+// tellSoon publishes an item a moment later, as it is then. The host is locked.
+func (h *Host) tellSoon(c *conversation, changes []change) {
+	if len(c.soon) == 0 && len(changes) > 0 {
+		c.soon = map[int]bool{}
+		time.AfterFunc(linesAfter, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.tellLines(c)
+		})
+	}
+	for _, ch := range changes {
+		c.soon[ch.Index] = true
+	}
+}
+
+// tellLines publishes what is still to be told. The host is locked.
+func (h *Host) tellLines(c *conversation) {
+	for at := range c.soon {
+		if at < len(c.transcript.items) { // it was not read anew meanwhile
+			h.tell(c, []change{{Index: at}})
+		}
+	}
+	c.soon = nil
 }
 
 // open returns a conversation as it is kept, and reads it if that is needed.
@@ -263,7 +292,13 @@ func (h *Host) took(params json.RawMessage) error {
 		return fmt.Errorf("an event of a session %.40q in which no turn runs", e.Session)
 	}
 	before := c.waiting()
-	h.tell(c, c.transcript.add(e))
+	changes := c.transcript.add(e)
+	if e.Progress != nil && e.Progress.Stream != "" {
+		h.tellSoon(c, changes)
+	} else {
+		h.tellLines(c)
+		h.tell(c, changes)
+	}
 	switch e.Type {
 	case agent.TurnStarted:
 		close(c.accepted)

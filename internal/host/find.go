@@ -132,7 +132,7 @@ func (id identity) ask(ctx context.Context, what, authorization string, body, an
 	if err != nil {
 		return err
 	}
-	address := "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(id.Port))
+	address := "http://" + net.JoinHostPort(id.Address, strconv.Itoa(id.Port))
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address+"/api/host/"+what, bytes.NewReader(data))
 	if err != nil {
 		return err

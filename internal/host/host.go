@@ -64,7 +64,7 @@ type Host struct {
 
 // New listens, and remembers where. Nothing is served before [Host.Serve].
 func New(o Options) (*Host, error) {
-	if o.Host == "" {
+	if o.Host == "" || o.Host == "localhost" { // by that name a browser may find somebody else at ::1
 		o.Host = "127.0.0.1"
 	}
 	if !isLoopback(o.Host) && len(o.Password) < MinPassword {
@@ -82,9 +82,13 @@ func New(o Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	if id.Port != port || o.Port == 0 {
-		id.Port = port
+	at := listener.Addr().(*net.TCPAddr)
+	port, address := at.Port, at.IP.String()
+	if at.IP.IsUnspecified() {
+		address = "127.0.0.1"
+	}
+	if id.Port != port || id.Address != address {
+		id.Port, id.Address = port, address
 		if err := id.write(o.Home); err != nil {
 			return nil, errors.Join(fmt.Errorf("the host's secret cannot be kept: %w", err), listener.Close())
 		}
