@@ -1,6 +1,7 @@
 import { ArrowUp, Square } from 'lucide-react'
 import { useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent } from 'react'
-import { APIError, sentence } from '../api/client'
+import { APIError } from '../api/client'
+import { sentence } from '../lib/words'
 import type { Mode } from '../api/types'
 import { useDraft } from '../state/drafts'
 import { useStore } from '../state/store'

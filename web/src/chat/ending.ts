@@ -1,6 +1,6 @@
 // How a turn ended, in words. A normal end needs none.
 
-import { sentence } from '../api/client'
+import { sentence } from '../lib/words'
 import type { Turn } from '../api/types'
 
 export interface Ending {

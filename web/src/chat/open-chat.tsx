@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useState, type ReactNode } from 'react'
 import { useLocation } from 'wouter'
 import { overlayOpen } from '../lib/hooks'
-import { sentence } from '../api/client'
+import { sentence } from '../lib/words'
 import { useTitle } from '../api/queries'
 import { visibleLine } from '../lib/visible'
 import { open, reload, useConversation, useStore } from '../state/store'
