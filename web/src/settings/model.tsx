@@ -2,6 +2,7 @@ import { CircleCheck } from 'lucide-react'
 import { Link } from 'wouter'
 import { useProviders } from '../api/queries'
 import type { Provider } from '../api/types'
+import { plain } from '../lib/words'
 import { useStore } from '../state/store'
 import { Field } from '../ui/field'
 import { ErrorNotice, Notice } from '../ui/notice'
@@ -20,7 +21,7 @@ export function ModelSettings({ form }: { form: Form }) {
   const provider = providers.data?.find((p) => p.id === id)
   return (
     <>
-      {problem ? <Notice tone="fail">{problem}</Notice> : used && <p className="text-text2">In use: <code>{used.name}</code>{used.reason && `, because ${used.reason}`}</p>}
+      {problem ? <Notice tone="fail">{plain(problem)}</Notice> : used && <p className="text-text2">In use: <code>{used.name}</code>{used.reason && `, because ${used.reason}`}</p>}
       <Field label="Provider" error={form.problem('model.provider')} help={id === '' && 'The first one that is there: a key in the environment, AWS credentials, a running Ollama.'}>
         {(props) => (
           <select {...props} className="input" value={id} onChange={(e) => form.set('model.provider', e.target.value || null)}>
