@@ -62,7 +62,7 @@ const shots = {
   setupfetch: [go(''), click('text=Fetch Deno', 1200)],
   setupkey: [go(''), own, (p) => p.fill('input[type=password]', 'sk-bad'), click('button:text-is("Test")', 1500)],
   setupown: [go(''), own, provider('compatible'), (p) => p.fill('input[placeholder*="1234"]', 'http://localhost:1234/v1')],
-  setupwrong: [go(''), click('text=Fetch Deno', 3200), click('text=Model'), own, provider('azure'), (p) => p.fill('input[placeholder*="NAME"]', 'https://x.openai.azure.com/openai/v1'), (p) => p.fill('input[type=password]', 'k'), (p) => p.fill('input[placeholder="my-deployment"]', 'refused'), click('.btn-primary', 1200)],
+  setupwrong: [go(''), click('text=Fetch Deno', 3200), own, provider('azure'), (p) => p.fill('input[placeholder*="NAME"]', 'https://x.openai.azure.com/openai/v1'), (p) => p.fill('input[type=password]', 'k'), (p) => p.fill('input[placeholder="my-deployment"]', 'refused'), click('.btn-primary', 1200)],
   setupfolder: [go(''), click('text=Workspace'), (p) => p.fill('.step-body input', '/etc'), click('.step-body button[type=submit]', 500)],
   setuprefused: [go(''), click('text=Workspace'), (p) => p.fill('.step-body input', '/etc'), click('.step-body button[type=submit]', 500), click('.step-failed .step-head')],
   setupbroken: [go('')],

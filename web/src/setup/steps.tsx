@@ -54,7 +54,7 @@ export function Steps({ setup, settings }: { setup: Setup; settings: unknown }) 
         onPick={(p) => (setPick(p), other('model'))}
         onDone={() => setOpen(deno ? '' : 'deno')}
       />
-      <DenoStep deno={setup.deno} fetching={setup.fetching} faults={at('deno')} open={open === 'deno' || (!deno && pick.choice !== '' && open === '')} onToggle={toggle('deno')} />
+      <DenoStep deno={setup.deno} fetching={setup.fetching} faults={at('deno')} open={open === 'deno' || (!deno && pick.choice !== '')} onToggle={toggle('deno')} />
       {at('start').map((f) => <Notice key={f.text} tone="fail">{plain(f.text)}</Notice>)}
       <div className="flex items-center justify-end gap-3">
         <p className="help" role="status">{busy ? 'Starting the agent with these settings…' : missing}</p>
