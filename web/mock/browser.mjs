@@ -9,8 +9,8 @@ export async function launch() {
 }
 
 /** A page in a fresh profile. Complaints and requests to other hosts land in problems. */
-export async function page(browser, { dark = false, small = false, base, problems }) {
-  const context = await browser.newContext({ colorScheme: dark ? 'dark' : 'light', viewport: small ? { width: 900, height: 600 } : { width: 1280, height: 800 } })
+export async function page(browser, { dark = false, size = [1280, 800], base, problems }) {
+  const context = await browser.newContext({ colorScheme: dark ? 'dark' : 'light', viewport: { width: size[0], height: size[1] } })
   const p = await context.newPage()
   p.on('console', (m) => ['error', 'warning'].includes(m.type()) && problems.push(`${m.type()}: ${m.text()}`))
   p.on('pageerror', (e) => problems.push(`page: ${e.message}`))

@@ -55,7 +55,7 @@ export const register = (id, failing = false) => ({
       ? "the gate refused count_words at types:\n\ncount_words.ts:11:12: error TS2322: Type 'string' is not assignable to type 'number'.\n    counts[entry.name] = text\n    ~~~~~~~~~~~~~~~~~~\n\nmend this and register it again"
       : 'Kept as count_words 1.0.0 (active)',
     steps: steps(failing),
-    detail: failing ? undefined : { name: 'count_words', version: '1.0.0', status: 'active', grants: { net: [], read: ['the workspace'], write: [], secrets: [] }, warnings: [] },
+    detail: failing ? undefined : { name: 'count_words', version: '1.0.0', status: 'active', grants: { net: ['api.example.com', 'cdn.example.org'], read: ['the workspace'], write: [], secrets: [] }, warnings: [] },
     durationMs: failing ? 853 : 682,
   },
 })
@@ -180,13 +180,13 @@ export const stderr = [
 ]
 
 export const providers = [
-  { id: 'anthropic', name: 'Anthropic', found: true, reason: 'ANTHROPIC_API_KEY is set', keyEnv: 'ANTHROPIC_API_KEY', needs: [] },
-  { id: 'openai', name: 'OpenAI', found: false, keyEnv: 'OPENAI_API_KEY', needs: [] },
-  { id: 'gemini', name: 'Gemini', found: false, keyEnv: 'GEMINI_API_KEY', needs: [] },
-  { id: 'openrouter', name: 'OpenRouter', found: false, keyEnv: 'OPENROUTER_API_KEY', needs: [] },
+  { id: 'anthropic', name: 'Anthropic', found: true, reason: 'ANTHROPIC_API_KEY is set', keyEnv: 'ANTHROPIC_API_KEY', model: 'claude-sonnet-4-6', needs: [] },
+  { id: 'openai', name: 'OpenAI', found: false, keyEnv: 'OPENAI_API_KEY', model: 'gpt-5.1', needs: [] },
+  { id: 'gemini', name: 'Google Gemini', found: false, keyEnv: 'GEMINI_API_KEY', model: 'gemini-2.5-pro', needs: [] },
+  { id: 'openrouter', name: 'OpenRouter', found: false, keyEnv: 'OPENROUTER_API_KEY', model: 'anthropic/claude-sonnet-4.6', needs: [] },
   { id: 'azure', name: 'Azure OpenAI', found: false, keyEnv: 'AZURE_OPENAI_API_KEY', needs: ['baseURL'] },
-  { id: 'bedrock', name: 'Amazon Bedrock', found: false, needs: ['region', 'profile'] },
-  { id: 'ollama', name: 'Ollama', found: true, reason: 'Ollama answers at http://localhost:11434', needs: ['host'] },
+  { id: 'bedrock', name: 'Amazon Bedrock', found: false, needs: ['region'] },
+  { id: 'ollama', name: 'Ollama', found: true, reason: 'Ollama answers at http://localhost:11434', model: 'qwen3:8b', needs: ['host'] },
 ]
 
 export const models = {
@@ -194,6 +194,10 @@ export const models = {
     { model: 'claude-sonnet-4-6', name: 'Claude Sonnet 4.6', context: 200_000, input: 3, output: 15, cacheRead: 0.3, tools: true, chosen: true },
     { model: 'claude-opus-4-6', name: 'Claude Opus 4.6', context: 200_000, input: 5, output: 25, cacheRead: 0.5, tools: true, chosen: false },
     { model: 'claude-haiku-4-5', name: 'Claude Haiku 4.5', context: 200_000, input: 1, output: 5, cacheRead: 0.1, tools: true, chosen: false },
+  ],
+  openai: [
+    { model: 'gpt-5.1', name: 'GPT-5.1', context: 400_000, input: 1.25, output: 10, tools: true, chosen: true },
+    { model: 'gpt-5.1-mini', name: 'GPT-5.1 mini', context: 400_000, input: 0.25, output: 2, tools: true, chosen: false },
   ],
   ollama: [
     { model: 'qwen3:8b', context: 40_960, tools: true, chosen: true },
@@ -217,3 +221,9 @@ export const checks = [
   { name: 'secrets', state: 'warning', text: 'there is no keychain; keys are kept in ~/.tendril/secrets.json (0600, not encrypted)', hint: 'start a keychain such as gnome-keyring, then `tendril secret set` again' },
   { name: 'model', state: 'failed', text: 'ollama does not answer at http://localhost:11434', hint: 'start it with `ollama serve`, or choose another provider' },
 ]
+
+export const capability = {
+  name: 'fetch_url', definition: { ...definition, name: 'fetch_url' }, version: '1.0.0', status: 'active', source: code, grants: { net: [], read: ['the workspace'], write: ['notes'], approved: [] }, versions: [], gate: [], runs: 2, succeeded: 2, notes: [],
+}
+
+export const broken = { code: 'settings', detail: "/home/mara/.tendril/config.json: line 1, column 3: invalid character 'b' looking for beginning of object key string" }

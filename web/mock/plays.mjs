@@ -40,7 +40,7 @@ export async function play(host, s, text) {
   s.usage = content.usage
   s.updated = new Date().toISOString()
   const failed = !stop && /fail/i.test(text)
-  add(content.end(stop ?? (failed ? 'error' : 'end_turn'), { durationMs: Date.now() - started, ...(failed && { error: { kind: 'credentials', message: 'the provider refused the key (401)', hint: 'store a working key in Settings, then send it again' } }) }))
+  add(content.end(stop ?? (failed ? 'error' : 'end_turn'), { durationMs: Date.now() - started, ...(failed && { error: { kind: 'credentials', message: 'openai: the credentials were refused: Incorrect API key provided', hint: 'check OPENAI_API_KEY' } }) }))
   host.session(s)
   host.emit('sessions', {})
 }
@@ -102,7 +102,7 @@ async function permission({ s, add, host, wait, stopped, pause }) {
   host.session(s)
   const option = await Promise.race([decided, pause(600_000)])
   if (stopped()) return
-  host.item(s, index, option === 'deny' ? { type: 'tool', tool: { ...done.tool, status: 'failed', output: 'not allowed: fetch_url may not reach example.com' } } : done)
+  host.item(s, index, option === 'deny' ? { type: 'tool', tool: { ...done.tool, status: 'failed', output: 'permissions: a person did not allow fetch_url network access to *' } } : done)
 }
 
 async function answer({ say, wait }) {

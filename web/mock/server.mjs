@@ -24,7 +24,7 @@ const sessions = new Map(content.sessions().map((s) => [s.id, s]))
 const keys = new Map([['OPENAI_API_KEY', { name: 'OPENAI_API_KEY', provider: 'openai', places: ['keychain'] }], ['ANTHROPIC_API_KEY', { name: 'ANTHROPIC_API_KEY', provider: 'anthropic', places: ['environment', 'file'], shadowed: true }]])
 const state = {
   agent: { status: 'ready', since: new Date().toISOString(), restarts: 0 },
-  setupNeeded: process.env.SETUP === '1',
+  setupNeeded: Boolean(process.env.SETUP),
   deno: process.env.SETUP === '1' ? { error: 'deno was not found' } : { path: '/home/mara/.tendril/bin/deno-2.9.6/deno', version: '2.9.6', origin: 'the managed folder' },
   demo: process.env.DEMO === '1',
 }
@@ -81,13 +81,14 @@ const routes = [
   ['POST', /^\/api\/sessions\/([^/]+)\/permissions\/([^/]+)$/, ([id, p], body) => withSession(id, (s) => decide(s, p, body.option))],
   ['GET', /^\/api\/sessions\/([^/]+)\/export$/, ([id]) => withSession(id, (s) => s.items)],
   ['POST', /^\/api\/agent\/restart$/, () => (host.agent({ status: 'starting' }), setTimeout(() => host.agent({ status: 'ready' }), 700), [204])],
-  ['GET', /^\/api\/setup$/, () => ({ needed: state.setupNeeded, fetching: false, workspace: { path: '/home/mara/tendril-workspace', exists: false }, deno: state.deno, model: { provider: 'anthropic', model: 'claude-sonnet-4-6', name: 'anthropic/claude-sonnet-4-6', reason: 'ANTHROPIC_API_KEY is set' }, providers: content.providers })],
+  ['GET', /^\/api\/setup$/, () => process.env.SETUP === 'broken' ? [422, content.broken] : ({ needed: state.setupNeeded, fetching: false, workspace: { path: '/home/mara/tendril-workspace', exists: false }, deno: state.deno, model: { provider: 'anthropic', model: 'claude-sonnet-4-6', name: 'anthropic/claude-sonnet-4-6', reason: 'ANTHROPIC_API_KEY is set' }, providers: content.providers })],
   ['POST', /^\/api\/setup\/deno$/, () => (fetchDeno(), [202, {}])],
   ['POST', /^\/api\/setup\/workspace$/, (_, body) => ({ path: body.path, exists: false, error: ['/', '/etc'].includes(body.path) ? `${body.path} is a system folder; choose another` : undefined })],
   ['GET', /^\/api\/settings$/, () => ({ path: '/home/mara/.tendril/config.json', settings: content.settings, known: [], problems: [], warnings: [{ path: 'model.openai.baseURL', text: 'sends your key unencrypted over the network; use https' }] })],
   ['PUT', /^\/api\/settings$/, (_, body) => saveSettings(body)],
   ['GET', /^\/api\/providers$/, () => ({ providers: content.providers })],
   ['GET', /^\/api\/models$/, (_, __, url) => ({ provider: url.searchParams.get('provider'), source: 'the provider', models: content.models[url.searchParams.get('provider')] ?? [], warning: content.models[url.searchParams.get('provider')] ? undefined : 'the provider could not be asked: there is no key' })],
+  ['GET', /^\/api\/capabilities\/([^/]+)$/, ([name]) => ({ ...content.capability, name })],
   ['GET', /^\/api\/keys$/, () => ({ keys: [...keys.values()] })],
   ['PUT', /^\/api\/keys\/([^/]+)$/, ([name]) => (keys.set(name, { name, provider: content.providers.find((p) => p.keyEnv === name)?.id, places: ['file'] }), emit('settings', {}), { place: 'file', warning: 'there is no keychain: the key is in ~/.tendril/secrets.json, readable by you alone and not encrypted' })],
   ['DELETE', /^\/api\/keys\/([^/]+)$/, ([name]) => (keys.delete(name), emit('settings', {}), [204])],
@@ -147,6 +148,9 @@ async function saveSettings({ changes, interrupt }) {
   await sleep(500)
   const running = [...sessions.values()].filter((s) => s.running)
   if (running.length > 0 && !interrupt) return [409, { code: 'running', detail: 'a turn runs', sessions: running.map((s) => s.id) }]
+  const deployment = changes.find((c) => c.path === 'model.azure.modelId')?.value
+  if (deployment === 'refused') return [422, { code: 'refused', detail: 'an agent with these settings would not work, so they are not saved: no', problems: [{ path: 'model', text: 'azure/refused cannot be used; set it with: tendril config set model.azure.modelId my-deployment' }] }]
+  if (changes.some((c) => c.value === 'nokey')) return [422, { code: 'refused', detail: 'an agent with these settings would not work', problems: [{ path: 'model', text: 'openai/nokey needs a key, and OPENAI_API_KEY is not set; keep it with: tendril secret set OPENAI_API_KEY; or for this shell: export …' }] }]
   const problems = changes.flatMap(({ path, value }) => {
     if (typeof value === 'number' && value <= 0) return [{ path, text: 'must be a positive number' }]
     if (path.endsWith('baseURL') && value && !String(value).startsWith('http')) return [{ path, text: 'is no URL; it looks like https://NAME.openai.azure.com/openai/v1' }]

@@ -26,8 +26,12 @@ const click = (selector, ms = 300) => async (p) => {
   await p.waitForTimeout(ms)
 }
 
-// QUICK=1: only two of the four
-const looks = process.env.QUICK ? [{}, { small: true, dark: true }] : [{}, { dark: true }, { small: true }, { small: true, dark: true }]
+const small = { size: [900, 600] }
+const narrow = { size: [400, 800] }
+// QUICK=1: only two of them
+const looks = process.env.QUICK ? [{}, { ...narrow, dark: true }] : [{}, { dark: true }, small, { ...small, dark: true }, narrow, { ...narrow, dark: true }]
+const own = click('text=With a key or an endpoint of your own')
+const provider = (id) => (p) => p.selectOption('.step-body select', id)
 
 const shots = {
   empty: [go('#/chat')],
@@ -56,7 +60,14 @@ const shots = {
   signedout: [go('#/chat'), mock('signout'), mock('drop'), (p) => p.waitForTimeout(4500)],
   setup: [go('')],
   setupfetch: [go(''), click('text=Fetch Deno', 1200)],
-  setupkey: [go(''), click('text=Another provider', 300), (p) => p.fill('input[type=password]', 'sk-bad'), click('button:text-is("Test")', 1500)],
+  setupkey: [go(''), own, (p) => p.fill('input[type=password]', 'sk-bad'), click('button:text-is("Test")', 1500)],
+  setupown: [go(''), own, provider('compatible'), (p) => p.fill('input[placeholder*="1234"]', 'http://localhost:1234/v1')],
+  setupwrong: [go(''), click('text=Fetch Deno', 3200), own, provider('azure'), (p) => p.fill('input[placeholder*="NAME"]', 'https://x.openai.azure.com/openai/v1'), (p) => p.fill('input[type=password]', 'k'), (p) => p.fill('input[placeholder="my-deployment"]', 'refused'), click('.btn-primary', 1200)],
+  setupfolder: [go(''), click('text=Workspace'), (p) => p.fill('.step-body input', '/etc'), click('.step-body button[type=submit]', 500)],
+  setuprefused: [go(''), click('text=Workspace'), (p) => p.fill('.step-body input', '/etc'), click('.step-body button[type=submit]', 500), click('.step-failed .step-head')],
+  setupbroken: [go('')],
+  nokey: [go('#/settings/model'), (p) => p.fill('.field input.mono', 'nokey'), click('.save-bar .btn-primary', 1200)],
+  denied: [go('#/chat'), send('permission please', 1400), click('.permission-buttons button >> nth=0', 1500)],
 }
 
 const browser = await launch()
@@ -64,10 +75,10 @@ await mkdir(folder, { recursive: true })
 for (const [name, steps] of Object.entries(shots)) {
   if (only.length > 0 && !only.includes(name)) continue
   for (const look of looks) {
-    const host = spawn(process.execPath, [fileURLToPath(new URL('server.mjs', import.meta.url)), String(port)], { env: { ...process.env, SETUP: name.startsWith('setup') ? '1' : '' }, stdio: ['ignore', 'pipe', 'inherit'] })
+    const host = spawn(process.execPath, [fileURLToPath(new URL('server.mjs', import.meta.url)), String(port)], { env: { ...process.env, SETUP: name === 'setupbroken' ? 'broken' : name.startsWith('setup') ? '1' : '' }, stdio: ['ignore', 'pipe', 'inherit'] })
     await new Promise((ready) => host.stdout.once('data', ready))
     const p = await page(browser, { ...look, base, problems })
-    const file = `${name}-${look.small ? 900 : 1280}-${look.dark ? 'dark' : 'light'}.png`
+    const file = `${name}-${look.size?.[0] ?? 1280}-${look.dark ? 'dark' : 'light'}.png`
     try {
       for (const step of steps) await step(p)
       await p.screenshot({ path: `${folder}/${file}` })

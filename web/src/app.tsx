@@ -28,7 +28,7 @@ function Screens() {
     <Shell>
       <Switch>
         <Route path="/chat/:session?">{({ session }) => <ChatScreen session={session} />}</Route>
-        <Route path="/settings/:section?">{({ section }) => <SettingsScreen section={section} />}</Route>
+        <Route path="/settings/:section?/:item?">{({ section, item }) => <SettingsScreen section={section} item={item} />}</Route>
         <Route>
           <Redirect to="/chat" replace />
         </Route>

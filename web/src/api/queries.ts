@@ -2,7 +2,7 @@
 
 import { QueryClient, useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { APIError, path, request } from './client'
-import type { Doctor, KeyList, ModelList, ProviderList, SessionList, Settings, Setup } from './types'
+import type { Capability, Doctor, KeyList, ModelList, ProviderList, SessionList, Settings, Setup } from './types'
 
 export const queries = new QueryClient({
   defaultOptions: {
@@ -28,11 +28,14 @@ export const useSetup = (enabled = true) =>
 
 export const useSettings = () => useQuery({ queryKey: ['settings'], queryFn: ({ signal }) => request<Settings>('GET', '/settings', undefined, signal) })
 
-export const useProviders = () =>
-  useQuery({ queryKey: ['settings', 'providers'], queryFn: async ({ signal }) => (await request<ProviderList>('GET', '/providers', undefined, signal)).providers ?? [] })
+export const useProviders = (enabled = true) =>
+  useQuery({ enabled, queryKey: ['settings', 'providers'], queryFn: async ({ signal }) => (await request<ProviderList>('GET', '/providers', undefined, signal)).providers ?? [] })
 
 export const useModels = (provider: string) =>
   useQuery({ queryKey: ['settings', 'models', provider], queryFn: ({ signal }) => request<ModelList>('GET', path`/models?provider=${provider}`, undefined, signal), enabled: provider !== '' })
+
+export const useCapability = (name: string) =>
+  useQuery({ queryKey: ['capabilities', name], queryFn: ({ signal }) => request<Capability>('GET', path`/capabilities/${name}`, undefined, signal), enabled: name !== '' })
 
 export const useKeys = () =>
   useQuery({ queryKey: ['settings', 'keys'], queryFn: async ({ signal }) => (await request<KeyList>('GET', '/keys', undefined, signal)).keys ?? [] })

@@ -7,6 +7,7 @@ type Schemas = components['schemas']
 
 export type Agent = Schemas['Agent']
 export type AgentStatus = Agent['status']
+export type Capability = Schemas['CapabilityInfo']
 export type Change = { path: string; value: unknown }
 export type Check = Schemas['Check']
 export type Deno = Schemas['Deno']

@@ -1,6 +1,7 @@
 import { ArrowUp, Square } from 'lucide-react'
 import { useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent } from 'react'
-import { APIError, sentence } from '../api/client'
+import { APIError } from '../api/client'
+import { sentence } from '../lib/words'
 import type { Mode } from '../api/types'
 import { useDraft } from '../state/drafts'
 import { useStore } from '../state/store'
@@ -10,8 +11,8 @@ import { FieldError } from '../ui/field'
 interface Props {
   draftKey: string
   running: boolean
-  mode?: Mode
-  onMode?: (mode: Mode) => void
+  mode?: Mode // undefined: it is not known yet
+  onMode: (mode: Mode) => void
   onSend: (text: string) => Promise<void> // the draft is cleared by whoever accepts it
   onStop: () => Promise<unknown>
 }
@@ -67,16 +68,16 @@ export function Composer({ draftKey, running, mode, onMode, onSend, onStop }: Pr
         spellCheck
       />
       <div className="composer-foot">
-        {mode && onMode && (
-          <label className="composer-mode" title="Whether Tendril asks before a capability reaches the network">
+        {mode && (
+          <label className="composer-mode" title={modeHelp}>
             <span className="sr-only">Permissions</span>
             <select value={mode} onChange={(e) => onMode(e.target.value as Mode)}>
               <option value="policy">Permissions: as in Settings</option>
-              <option value="ask">Permissions: always ask</option>
+              <option value="ask">Permissions: ask about each new host</option>
             </select>
           </label>
         )}
-        <span className="composer-hint">{!ready ? <Unready /> : running ? <><span className="key">Esc</span> stops</> : <><span className="key">Enter</span> sends, <span className="key">Shift Enter</span> new line</>}</span>
+        <span className={`composer-hint ${ready ? 'composer-keys' : ''}`}>{!ready ? <Unready /> : running ? <><span className="key">Esc</span> stops</> : <><span className="key">Enter</span> sends, <span className="key">Shift Enter</span> new line</>}</span>
         {running ? (
           <StopButton onStop={onStop} />
         ) : (
@@ -89,6 +90,10 @@ export function Composer({ draftKey, running, mode, onMode, onSend, onStop }: Pr
   )
 }
 
+const modeHelp = `Before a capability reaches the network:
+as in Settings: what Settings > Sandbox says of the network;
+ask about each new host: a card asks for every host that was not allowed yet. What was allowed, until a restart or always, is not asked about again.`
+
 function Unready() {
   const status = useStore((s) => (s.connection === 'open' ? s.agent?.status : undefined))
   if (status === 'starting' || status === 'restarting') return <>The agent is starting…</>
@@ -97,12 +102,13 @@ function Unready() {
 
 export function StopButton({ onStop }: { onStop: () => Promise<unknown> }) {
   const [stopping, setStopping] = useState(false)
+  const connected = useStore((s) => s.connection === 'open')
   const stop = () => {
     setStopping(true)
     onStop().finally(() => setStopping(false))
   }
   return (
-    <button type="button" className="stop-btn" disabled={stopping} onClick={stop}>
+    <button type="button" className="stop-btn" disabled={stopping || !connected} title={connected ? undefined : 'Not connected'} onClick={stop}>
       <Square size={11} fill="currentColor" aria-hidden="true" /> {stopping ? 'Stopping' : 'Stop'}
     </button>
   )

@@ -3,6 +3,7 @@
 import type { Step, Stop, Tool } from '../api/types'
 import { plural } from '../lib/format'
 import { visibleLine } from '../lib/visible'
+import { hostName, refusal } from '../lib/words'
 
 export type Phase = 'queued' | 'running' | 'waiting' | 'done' | 'failed' | 'skipped' | 'stopped' | 'interrupted'
 
@@ -51,15 +52,22 @@ export function describe(tool: Tool, now: Phase): Line {
     if (total && shown !== undefined && shown < total) line.summary = shown ? `${shown} match` : 'none match'
   } else if (kind(tool) === 'register') {
     line.rest = text(tool.detail, 'version')
-    if (now === 'done') line.summary = checks(tool.steps ?? [])
+    if (now === 'done') line.summary = [checks(tool.steps ?? []), reach(tool)].filter(Boolean).join(', ')
   } else {
     line.argument = argument(tool.input)
     if (now === 'done') line.summary = firstLine(tool.output)
   }
-  if (now === 'failed') line.summary = kind(tool) === 'register' ? failedStep(tool) : firstLine(tool.output)
+  if (now === 'failed') line.summary = kind(tool) === 'register' ? failedStep(tool) : firstLine(refusal(tool.output ?? ''))
   if (now === 'skipped') line.summary = firstLine(tool.note)
   if (now === 'waiting') line.summary = 'waits for your answer'
   return line
+}
+
+/** What of the network a capability may reach that was built: "may reach api.example.com"; empty for none. */
+export function reach(tool: Tool): string {
+  const hosts = strings(field(tool.detail, 'grants'), 'net').map((h) => visibleLine(hostName(h)))
+  if (hosts.length === 0) return ''
+  return `may reach ${hosts.slice(0, 3).join(', ')}${hosts.length > 3 ? ` and ${hosts.length - 3} more` : ''}`
 }
 
 /** "6 of 6 checks", or how many of them passed. */
@@ -73,6 +81,8 @@ export function checks(steps: Step[]): string {
 
 function failedStep(tool: Tool): string {
   const step = tool.steps?.find((s) => s.state === 'failed')
+  const told = refusal(step?.note ?? tool.output ?? '')
+  if (told.startsWith('you did not allow')) return firstLine(told)
   if (!step) return firstLine(tool.output)
   return step.note ? `${stepName(step.step)}: ${firstLine(step.note)}` : stepName(step.step)
 }

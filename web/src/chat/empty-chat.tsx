@@ -1,9 +1,11 @@
 import { useState, type ReactNode } from 'react'
 import { useLocation } from 'wouter'
+import type { Mode } from '../api/types'
+import { missingKey, plain } from '../lib/words'
 import { useStore } from '../state/store'
 import { Mark } from '../ui/mark'
 import { ErrorNotice } from '../ui/notice'
-import { createSession, prompt } from './actions'
+import { createSession, prompt, setMode } from './actions'
 import { Composer } from './composer'
 
 const prompts = ['How many words are in my text files?', 'What did I spend per category?', 'Which tasks are still open?']
@@ -14,13 +16,16 @@ const draft = 'new'
 export function EmptyChat({ lead }: { lead: ReactNode }) {
   const [, go] = useLocation()
   const [made, setMade] = useState<string>() // by an attempt whose prompt was not accepted
+  const [mode, chooseMode] = useState<Mode>('policy')
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>()
   const demo = useStore((s) => s.state?.demo)
   const problem = useStore((s) => s.state?.workspace.error ?? (s.state?.demo ? undefined : s.state?.modelError))
+  const key = problem && missingKey(problem)
   const send = async (text: string) => {
     const id = made ?? (await createSession())
     setMade(id)
+    if (made || mode !== 'policy') await setMode(id, mode)
     await prompt(id, text, draft)
     go(`/chat/${id}`)
   }
@@ -41,7 +46,7 @@ export function EmptyChat({ lead }: { lead: ReactNode }) {
           <span className="text-accent"><Mark size={28} /></span>
           <h1 className="text-head font-semibold">What is to be done?</h1>
           <p className="text-text2">Tendril builds the tool that a task needs, checks it, and keeps it for the next time.</p>
-          {problem && <p className="text-wait">{problem} <a className="link-btn" href="#/settings/model">Open Settings</a></p>}
+          {problem && <p className="text-wait">{plain(problem)} {key ? <a className="link-btn" href={`#/settings/keys/${key}`}>Store one</a> : <a className="link-btn" href="#/settings/model">Open Settings</a>}</p>}
           {error !== undefined && <ErrorNotice error={error} />}
           <ul className="empty-prompts" aria-label="Examples">
             {prompts.map((text) => (
@@ -54,7 +59,7 @@ export function EmptyChat({ lead }: { lead: ReactNode }) {
         </div>
       </div>
       <div className="dock">
-        <Composer draftKey={draft} running={false} onSend={send} onStop={() => Promise.resolve()} />
+        <Composer draftKey={draft} running={false} mode={mode} onMode={chooseMode} onSend={send} onStop={() => Promise.resolve()} />
       </div>
     </section>
   )

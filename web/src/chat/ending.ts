@@ -1,17 +1,24 @@
 // How a turn ended, in words. A normal end needs none.
 
-import { sentence } from '../api/client'
-import type { Turn } from '../api/types'
+import type { Provider, Turn } from '../api/types'
+import { sentence } from '../lib/words'
 
 export interface Ending {
   tone: 'fail' | 'wait' | 'off'
   what: string
   why?: string
   next?: string
+  keys?: string // name of the key that was refused; empty when it is not known
 }
 
-export function ending(turn: Turn): Ending | undefined {
-  const why = turn.error && sentence(turn.error.message)
+/** Errors of a provider begin with its id; a person knows it by its name. */
+function named(message: string, providers: Provider[]): string {
+  const provider = providers.find((p) => message.startsWith(`${p.id}: `))
+  return provider ? provider.name + message.slice(provider.id.length) : message
+}
+
+export function ending(turn: Turn, providers: Provider[] = []): Ending | undefined {
+  const why = turn.error && sentence(named(turn.error.message, providers))
   const next = turn.error?.hint && sentence(turn.error.hint)
   switch (turn.stop) {
     case undefined:
@@ -34,6 +41,11 @@ export function ending(turn: Turn): Ending | undefined {
     case 'refusal':
       return { tone: 'wait', what: 'The model declined to answer', why, next }
     default:
+      if (turn.error?.kind === 'credentials') {
+        const id = turn.error.message.split(':')[0]
+        const key = /\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b/.exec(turn.error.hint ?? '')?.[0] ?? providers.find((p) => p.id === id)?.keyEnv
+        return { tone: 'fail', what: 'The provider refused the key', why, next: key ? undefined : next, keys: key }
+      }
       return { tone: 'fail', what: 'This turn failed', why, next }
   }
 }

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useState, type ReactNode } from 'react'
 import { useLocation } from 'wouter'
 import { overlayOpen } from '../lib/hooks'
-import { sentence } from '../api/client'
+import { sentence } from '../lib/words'
 import { useTitle } from '../api/queries'
 import { visibleLine } from '../lib/visible'
 import { open, reload, useConversation, useStore } from '../state/store'
@@ -37,7 +37,7 @@ export function OpenChat({ id, lead }: { id: string; lead: ReactNode }) {
         <p className="chat-loading"><Spinner /> Loading the conversation</p>
       ) : (
         <Transcript id={id} conversation={conversation} session={session} sending={sending} onSendAgain={again}>
-          {session?.permissions?.map((p) => <PermissionCard key={p.id} session={id} permission={p} />)}
+          {session?.permissions?.map((p) => <PermissionCard key={p.id} session={id} permission={p} tool={conversation.items.find((i) => i.tool && i.tool.id === p.callId)?.tool} />)}
           {problem !== undefined && <Notice tone="fail" action={<Button small kind="ghost" onClick={() => setProblem(undefined)}>Close</Button>}>{sentence(problem)}</Notice>}
           <Composer
             draftKey={id}

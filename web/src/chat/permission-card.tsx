@@ -1,11 +1,12 @@
 import { ShieldQuestion } from 'lucide-react'
 import { useState, type KeyboardEvent } from 'react'
-import type { Permission, PermissionOption } from '../api/types'
-import { plural } from '../lib/format'
+import type { Permission, PermissionOption, Tool } from '../api/types'
 import { visible, visibleLine } from '../lib/visible'
+import { hostName } from '../lib/words'
 import { Button } from '../ui/button'
 import { ErrorNotice } from '../ui/notice'
 import { answer } from './actions'
+import { Powers } from './powers'
 
 const order: PermissionOption['kind'][] = ['reject_always', 'reject_once', 'allow_once', 'allow_always']
 const keys: Record<PermissionOption['kind'], string> = { reject_once: 'D', allow_once: 'O', allow_always: 'A', reject_always: 'N' }
@@ -14,7 +15,7 @@ const keys: Record<PermissionOption['kind'], string> = { reject_once: 'D', allow
  * A question before something is allowed. It never takes the focus: F6 goes there, and
  * only then its keys work. Everything is shown, what is invisible included.
  */
-export function PermissionCard({ session, permission }: { session: string; permission: Permission }) {
+export function PermissionCard({ session, permission, tool }: { session: string; permission: Permission; tool?: Tool }) {
   const [sent, setSent] = useState<string>()
   const [error, setError] = useState<unknown>()
   const hosts = permission.hosts ?? []
@@ -50,16 +51,17 @@ export function PermissionCard({ session, permission }: { session: string; permi
             <dt>New</dt>
             <dd>
               {hosts.map((h) => (
-                <code key={h} className="permission-host">{h === '*' ? 'any public host' : visibleLine(h)}</code>
+                <code key={h} className="permission-host">{visibleLine(hostName(h))}</code>
               ))}
             </dd>
           </dl>
         )}
         <Details permission={permission} />
+        <Powers permission={permission} tool={tool} />
         {lasting && (
           <p className="help">
             “{visibleLine(lasting.name)}” is kept: {permission.capability ? <code>{visibleLine(permission.capability)}</code> : 'this workspace'} may then reach{' '}
-            {hosts.length ? plural(hosts.length, 'this host', 'these hosts').replace(/^\d+ /, '') : 'this'} in later sessions and versions, too.
+            {reached(hosts)} in later sessions and versions, too.
           </p>
         )}
       </div>
@@ -75,6 +77,8 @@ export function PermissionCard({ session, permission }: { session: string; permi
     </section>
   )
 }
+
+const reached = (hosts: string[]) => (hosts.includes('*') ? 'every public host' : hosts.length === 1 ? 'this host' : hosts.length > 1 ? 'these hosts' : 'this')
 
 /** The rest of the text: its first paragraph often repeats the title. */
 function Details({ permission }: { permission: Permission }) {

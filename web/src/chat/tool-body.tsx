@@ -3,6 +3,7 @@ import { memo, useState } from 'react'
 import type { Step, Tool } from '../api/types'
 import { duration } from '../lib/format'
 import { visible, visibleLine } from '../lib/visible'
+import { hostName, refusal } from '../lib/words'
 import { Code } from '../markdown/code'
 import { Spinner } from '../ui/button'
 import { CopyButton } from '../ui/copy'
@@ -60,7 +61,7 @@ function Gate({ steps, live }: { steps: Step[]; live: boolean }) {
         <li key={step.step} className={`gate-${step.state}`}>
           <StepIcon state={step.state} />
           <span>{stepName(step.step)}</span>
-          {step.note && <span className="gate-note">{visible(step.note)}</span>}
+          {step.note && <span className="gate-note">{visible(refusal(step.note))}</span>}
           {step.durationMs !== undefined && <span className="tool-time">{duration(step.durationMs)}</span>}
         </li>
       ))}
@@ -111,7 +112,7 @@ function Grants({ grants }: { grants: unknown }) {
   return (
     <p className="flex flex-wrap gap-1" aria-label="Permissions">
       {chips.map(([label, list, none]) => {
-        const words = list.length > 0 ? `${label}: ${list.map((s) => (s === '*' ? 'any public host' : visibleLine(s))).join(', ')}` : none
+        const words = list.length > 0 ? `${label}: ${list.map((s) => visibleLine(hostName(s))).join(', ')}` : none
         return words && <span key={label} className="chip">{words}</span>
       })}
     </p>
@@ -131,7 +132,8 @@ function Warnings({ list }: { list: string[] }) {
   )
 }
 
-function Source({ code }: { code: string }) {
+/** The source of a capability, opened on demand. */
+export function Source({ code }: { code: string }) {
   const [open, setOpen] = useState(false)
   return (
     <div>

@@ -1,15 +1,16 @@
-import { Ban, ChevronRight, CircleAlert, Info, RotateCcw, Unplug } from 'lucide-react'
+import { ChevronRight, Info } from 'lucide-react'
 import { memo, useState } from 'react'
-import type { Item, SessionState, Stop } from '../api/types'
+import type { Item, SessionState, Stop, Turn } from '../api/types'
 import { cost, count, duration, plural, seconds } from '../lib/format'
 import { useNow } from '../lib/hooks'
 import { visible, visibleLine } from '../lib/visible'
 import { Markdown } from '../markdown/markdown'
 import { useAnyOpened, useFold } from '../state/folds'
-import { Button, Spinner } from '../ui/button'
+import { useStore } from '../state/store'
+import { Spinner } from '../ui/button'
 import { CopyButton } from '../ui/copy'
-import { checks, describe } from './describe'
-import { ending } from './ending'
+import { checks, describe, reach } from './describe'
+import { EndingCard } from './ending-card'
 import { PhaseIcon, ToolCard } from './tool-card'
 import { entries, same, type TurnView } from './turns'
 
@@ -37,7 +38,7 @@ export const TurnSection = memo(function TurnSection({ session, turn, running, s
           <Entry key={entry.key} session={session} id={entry.key} item={entry.item} attempt={entry.attempt} stop={stop} live={running !== undefined && entry === last} />
         ),
       )}
-      {running && <Waiting key={running.waiting} session={running} />}
+      {running && <Waiting key={waitingFor(running, last)} session={running} what={waitingFor(running, last)} />}
       {over && <TurnEnd turn={turn} onSendAgain={onSendAgain} />}
     </section>
   )
@@ -142,6 +143,7 @@ function FoldedTools({ session, entries }: FoldedProps) {
                 {verb} {tool.tool === 'listCapabilities' ? line.rest : <code>{line.name}</code>}
                 {tool.tool === 'registerCapability' && ` ${line.rest}`}
                 {tool.tool === 'registerCapability' && built.length === 1 && tool.steps && <span className="text-text3"> ({checks(tool.steps)})</span>}
+                {tool.tool === 'registerCapability' && reach(tool) && <>, <span className="text-wait">{reach(tool)}</span></>}
               </span>
             )
           })}
@@ -162,14 +164,24 @@ function FoldedTools({ session, entries }: FoldedProps) {
 
 const waits = { model: 'Waiting for the model', gate: 'Checking the capability', sandbox: 'Running in the sandbox', you: 'Waiting for you' }
 
+/** What happens now: a model whose words arrive is not waited for. */
+function waitingFor(session: SessionState, last?: ReturnType<typeof entries>[number]): string {
+  const item = last && 'item' in last ? last.item : undefined
+  if (session.waiting === 'model' && item?.type === 'agent') return 'Answering'
+  if (session.waiting === 'model' && item?.type === 'thought') return 'Reasoning'
+  return session.waiting ? waits[session.waiting] : 'Working'
+}
+
 /** What is waited for, and how long already. */
-function Waiting({ session }: { session: SessionState }) {
-  const now = useNow(true)
+function Waiting({ session, what }: { session: SessionState; what: string }) {
+  const connected = useStore((s) => s.connection === 'open')
+  const now = useNow(connected)
   const [since] = useState(Date.now) // of this wait: it is mounted anew for each
+  if (!connected) return <p className="waiting text-wait">Not connected: what happens meanwhile is shown later</p>
   return (
     <p className={`waiting ${session.waiting === 'you' ? 'text-wait' : ''}`}>
       {session.waiting !== 'you' && <Spinner />}
-      {session.waiting ? waits[session.waiting] : 'Working'}
+      {what}
       <span className="tabular-nums">· {seconds(now - since)}</span>
     </p>
   )
@@ -177,37 +189,28 @@ function Waiting({ session }: { session: SessionState }) {
 
 function TurnEnd({ turn, onSendAgain }: { turn: TurnView; onSendAgain?: (text: string) => void }) {
   const end = turn.end!
-  const told = ending(end)
   const answer = turn.items.filter((i) => i.type === 'agent').map((i) => i.text ?? '').join('\n\n')
   const prompt = turn.user?.text
   return (
     <>
-      {told && (
-        <div className={`ending ending-${told.tone}`} data-anchor="">
-          {told.tone === 'fail' ? <CircleAlert size={16} aria-hidden="true" /> : told.tone === 'wait' ? <Unplug size={16} aria-hidden="true" /> : <Ban size={16} aria-hidden="true" />}
-          <div className="min-w-0 flex-1">
-            <p className="font-medium">{told.what}</p>
-            {told.why && <p className="whitespace-pre-wrap text-text2">{visible(told.why)}</p>}
-            {told.next && <p className="text-text2">{visible(told.next)}</p>}
-          </div>
-          {prompt && onSendAgain && (
-            <Button small onClick={() => onSendAgain(prompt)}>
-              <RotateCcw size={14} aria-hidden="true" /> Send again
-            </Button>
-          )}
-        </div>
-      )}
+      <EndingCard turn={end} onSendAgain={prompt && onSendAgain ? () => onSendAgain(prompt) : undefined} />
       <p className="turn-meta">
         {answer.trim() && <CopyButton text={answer} label="Copy answer" />}
-        <span>
-          {[
-            end.durationMs !== undefined && duration(end.durationMs),
-            end.modelCalls !== undefined && plural(end.modelCalls, 'model call'),
-            end.usage && `${count(end.usage.input + end.usage.output + end.usage.cacheRead + end.usage.cacheWrite)} tokens`,
-            end.usage && `${end.costPartial && end.usage.costUSD !== undefined ? 'at least ' : ''}${cost(end.usage.costUSD)}`,
-          ].filter(Boolean).join(' · ')}
-        </span>
+        <span>{figures(end, answer.trim() !== '')}</span>
       </p>
     </>
   )
+}
+
+/** Time, calls, tokens and cost. Where text came and nobody counted its tokens, they are unknown, and not none. */
+function figures(end: Turn, answered: boolean): string {
+  const usage = end.usage
+  const tokens = usage ? usage.input + usage.output + usage.cacheRead + usage.cacheWrite : 0
+  const unknown = usage && answered ? 'tokens unknown' : ''
+  return [
+    end.durationMs !== undefined && duration(end.durationMs),
+    end.modelCalls !== undefined && plural(end.modelCalls, 'model call'),
+    tokens > 0 ? `${count(tokens)} tokens` : unknown,
+    tokens > 0 && (usage?.costUSD === undefined ? 'cost unknown' : `${end.costPartial ? 'at least ' : ''}${cost(usage.costUSD)}`),
+  ].filter(Boolean).join(' · ')
 }

@@ -4,6 +4,7 @@ import { useCallback, useState } from 'react'
 import { APIError, request } from '../api/client'
 import { queries, useSettings } from '../api/queries'
 import type { Change, Fault, Settings } from '../api/types'
+import { plain } from '../lib/words'
 
 type Outcome = { state: 'idle' | 'saving' | 'saved' } | { state: 'failed'; error: unknown } | { state: 'ask'; running: string[] }
 
@@ -76,7 +77,7 @@ export function useForm(): { form?: Form; query: ReturnType<typeof useSettings> 
     outcome,
     value: (path) => (path in changes ? changes[path] : at(data.settings, path)),
     set,
-    problem: (path) => problems.find((p) => p.path === path)?.text,
+    problem: (path) => problems.filter((p) => p.path === path).map((p) => plain(p.text))[0],
     others: problems.filter((p) => !p.path || !(p.path in changes)),
     discard,
     save,

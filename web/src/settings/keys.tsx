@@ -1,12 +1,15 @@
 import { CircleAlert, CircleCheck } from 'lucide-react'
 import { useState } from 'react'
-import { path, request, sentence } from '../api/client'
+import { path, request } from '../api/client'
+import { plain, sentence } from '../lib/words'
 import { queries, useKeys, useProviders } from '../api/queries'
 import type { Key, KeptKey, KeyTest } from '../api/types'
 import { Button } from '../ui/button'
 import { Dialog } from '../ui/dialog'
 import { Field } from '../ui/field'
 import { ErrorNotice, Notice } from '../ui/notice'
+import { SecretInput } from '../ui/secret-input'
+import type { Form } from './form'
 
 const places = { environment: 'environment', keychain: 'keychain', file: 'file, not encrypted' }
 
@@ -18,9 +21,15 @@ export const storeKey = async (name: string, value: string) => {
   return stored
 }
 
+interface Props {
+  form?: Form
+  wanted?: string // name of the key that is to be stored
+}
+
 /** The keys: stored here, and never shown again. */
-export function Keys() {
+export function Keys({ form, wanted }: Props) {
   const keys = useKeys()
+  const unsaved = useUnsaved(form)
   return (
     <>
       <p className="text-text2">Keys are stored in the keychain where there is one. They are never shown again, and no capability sees them.</p>
@@ -28,15 +37,21 @@ export function Keys() {
       {keys.data?.length === 0 && <p className="text-text3">No key is stored yet.</p>}
       {keys.data && keys.data.length > 0 && (
         <ul className="rows">
-          {keys.data.map((k) => <KeyRow key={k.name} entry={k} />)}
+          {keys.data.map((k) => <KeyRow key={k.name} entry={k} unsaved={unsaved(k.name)} />)}
         </ul>
       )}
-      <NewKey />
+      <NewKey key={wanted} wanted={wanted} unsaved={unsaved} />
     </>
   )
 }
 
-function KeyRow({ entry }: { entry: Key }) {
+/** Tells of a key whether its test would ask another address than the one that was typed and is not saved yet. */
+function useUnsaved(form?: Form) {
+  const providers = useProviders()
+  return (name: string) => (providers.data ?? []).some((p) => p.keyEnv === name && form !== undefined && `model.${p.id}.baseURL` in form.changes)
+}
+
+function KeyRow({ entry, unsaved }: { entry: Key; unsaved: boolean }) {
   const [asking, setAsking] = useState(false)
   const kept = entry.places ?? []
   const stored = kept.some((p) => p !== 'environment')
@@ -55,7 +70,7 @@ function KeyRow({ entry }: { entry: Key }) {
           {entry.problem && <span className="text-wait"> {sentence(entry.problem)}</span>}
         </p>
       </div>
-      <TestButton name={entry.name} />
+      <TestButton name={entry.name} unsaved={unsaved} />
       <Button small disabled={!stored} title={stored ? undefined : 'It is in the environment: remove it there'} onClick={() => setAsking(true)}>Delete</Button>
       {asking && (
         <Dialog
@@ -75,14 +90,24 @@ function KeyRow({ entry }: { entry: Key }) {
   )
 }
 
+interface TestProps {
+  name: string
+  value?: string
+  disabled?: boolean
+  unsaved?: boolean // the base URL was changed: the test knows the old one
+  onPassed?: (value: string) => void
+}
+
 /** Tries a key with a real call: one that was typed, or the one that is stored. */
-export function TestButton({ name, value, disabled = false }: { name: string; value?: string; disabled?: boolean }) {
+export function TestButton({ name, value, disabled = false, unsaved = false, onPassed }: TestProps) {
   const [busy, setBusy] = useState(false)
   const [result, setResult] = useState<{ of?: string; test: KeyTest }>()
   const test = async () => {
     setBusy(true)
     try {
-      setResult({ of: value, test: await testKey(name, value) })
+      const test = await testKey(name, value)
+      setResult({ of: value, test })
+      if (test.ok && value) onPassed?.(value)
     } catch (e) {
       setResult({ of: value, test: { ok: false, message: sentence(e) } })
     }
@@ -93,22 +118,22 @@ export function TestButton({ name, value, disabled = false }: { name: string; va
     <>
       <span role="status" className={`flex min-w-0 items-center gap-1.5 text-meta ${shown?.ok ? 'text-accent' : 'text-fail'}`}>
         {shown && (shown.ok ? <CircleCheck size={14} className="flex-none" aria-hidden="true" /> : <CircleAlert size={14} className="flex-none" aria-hidden="true" />)}
-        {shown && sentence(shown.message)}
+        {shown && plain(shown.message)}
       </span>
-      <Button small busy={busy} disabled={disabled} onClick={() => void test()}>Test</Button>
+      <Button small busy={busy} disabled={disabled || unsaved} title={unsaved ? 'The test asks the address that is saved: save the new Base URL first' : undefined} onClick={() => void test()}>Test</Button>
     </>
   )
 }
 
-function NewKey() {
+function NewKey({ wanted = '', unsaved }: { wanted?: string; unsaved: (name: string) => boolean }) {
   const providers = useProviders()
   const named = (providers.data ?? []).filter((p) => p.keyEnv)
-  const [name, setName] = useState('')
+  const [name, setName] = useState(wanted)
   const [value, setValue] = useState('')
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>()
   const [stored, setStored] = useState<{ name: string; warning?: string }>()
-  const key = name || named[0]?.keyEnv || ''
+  const key = (named.some((p) => p.keyEnv === name) && name) || named[0]?.keyEnv || ''
   const store = async () => {
     setBusy(true)
     setError(undefined)
@@ -138,12 +163,17 @@ function NewKey() {
         )}
       </Field>
       <Field label="Key">
-        {(props) => <input {...props} className="input mono" type="password" autoComplete="off" spellCheck={false} value={value} onChange={(e) => setValue(e.target.value)} />}
+        {(props) => <SecretInput {...props} value={value} onChange={(e) => setValue(e.target.value)} />}
       </Field>
       {error !== undefined && <ErrorNotice error={error} />}
-      {stored && <Notice tone={stored.warning ? 'wait' : 'ok'}>{stored.name} is stored. {stored.warning && sentence(stored.warning)}</Notice>}
+      {stored && (
+        <Notice tone="ok">
+          <p>{stored.name} is stored.</p>
+          {stored.warning && <p className="text-text2">{sentence(stored.warning.replace(stored.name, 'it'))}</p>}
+        </Notice>
+      )}
       <div className="flex items-center justify-end gap-2">
-        <TestButton name={key} value={value.trim()} disabled={!value.trim()} />
+        <TestButton name={key} value={value.trim()} disabled={!value.trim()} unsaved={unsaved(key)} />
         <Button kind="primary" small type="submit" busy={busy} disabled={!value.trim()}>Store</Button>
       </div>
     </form>

@@ -1,8 +1,9 @@
 import { CircleCheck } from 'lucide-react'
-import { sentence } from '../api/client'
-import { useTitle } from '../api/queries'
+import { Link } from 'wouter'
+import { useProviders, useTitle } from '../api/queries'
 import { plural } from '../lib/format'
 import { visibleLine } from '../lib/visible'
+import { missingKey, plain } from '../lib/words'
 import { Button } from '../ui/button'
 import { Dialog } from '../ui/dialog'
 import { FieldError } from '../ui/field'
@@ -10,7 +11,7 @@ import type { Form } from './form'
 
 /** What was changed, and Save: the host tries the settings before it writes them. */
 export function SaveBar({ form }: { form: Form }) {
-  const { outcome, count, others } = form
+  const { outcome, count } = form
   if (count === 0 && outcome.state !== 'saved') return null
   if (count === 0) {
     return (
@@ -23,10 +24,7 @@ export function SaveBar({ form }: { form: Form }) {
     <div className="save-bar">
       <div className="min-w-0 flex-1" role="status">
         {outcome.state === 'failed' ? (
-          <div className="grid gap-1">
-            <FieldError text={sentence(outcome.error)} />
-            {others.map((p) => <FieldError key={`${p.path}${p.text}`} text={p.path ? `${p.path} ${p.text}` : sentence(p.text)} />)}
-          </div>
+          <Failure form={form} error={outcome.error} />
         ) : outcome.state === 'saving' ? (
           <span className="text-text2">Trying these settings with a second agent…</span>
         ) : (
@@ -53,6 +51,29 @@ export function SaveBar({ form }: { form: Form }) {
       )}
     </div>
   )
+}
+
+/** The section in which a setting is, by how its path begins. */
+const places = [
+  ['model', 'Model', 'model'],
+  ['places', 'Where things are', 'workspace'],
+  ['places', 'Where things are', 'sandbox.denoPath'],
+  ['sandbox', 'Sandbox', 'sandbox'],
+  ['bounds', 'Bounds and budgets', ''],
+] as const
+
+/** Why nothing was saved, once: what is wrong with a field stands there. */
+function Failure({ form, error }: { form: Form; error: unknown }) {
+  const providers = useProviders()
+  const texts = form.others.map((p) => p.text)
+  const key = [...texts, String(error)].map(missingKey).find(Boolean)
+  const provider = providers.data?.find((p) => p.keyEnv === key)
+  if (key) return <FieldError text={`${provider?.name ?? key} needs a key, and there is none.`} action={<Link className="link-btn" href={`/settings/keys/${key}`}>Store one</Link>} />
+  if (texts.length > 0) return <div className="grid gap-1">{[...new Set(texts)].map((text) => <FieldError key={text} text={plain(text)} />)}</div>
+  const marked = Object.keys(form.changes).find((path) => form.problem(path))
+  if (marked === undefined) return <FieldError text={plain(error)} />
+  const [section, label] = places.find(([, , start]) => marked.startsWith(start)) ?? places[0]
+  return <FieldError text="Not saved: see what is marked in" action={<Link className="link-btn" href={`/settings/${section}`}>{label}</Link>} />
 }
 
 function SessionName({ id }: { id: string }) {

@@ -1,3 +1,4 @@
+import { useEffect } from 'react'
 import { Link } from 'wouter'
 import { Button, Spinner } from '../ui/button'
 import { ErrorNotice } from '../ui/notice'
@@ -18,8 +19,10 @@ const sections = [
 ]
 
 /** All settings. What was changed stays changed while one looks at other sections, until it is saved. */
-export function SettingsScreen({ section = 'model' }: { section?: string }) {
+export function SettingsScreen({ section = 'model', item }: { section?: string; item?: string }) {
   const { form, query } = useForm()
+  const dismiss = form?.dismiss
+  useEffect(() => dismiss?.(), [section]) // what Save said belongs to the section where it was pressed
   const current = sections.find((s) => s.id === section) ?? sections[0]!
   return (
     <div className="settings">
@@ -37,7 +40,7 @@ export function SettingsScreen({ section = 'model' }: { section?: string }) {
             {query.isError && <ErrorNotice error={query.error} retry={<Button small onClick={() => void query.refetch()}>Try again</Button>} />}
             {query.isPending && <p className="flex items-center gap-2 text-text3"><Spinner /> Loading</p>}
             {form && current.id === 'model' && <ModelSettings form={form} />}
-            {current.id === 'keys' && <Keys />}
+            {current.id === 'keys' && <Keys form={form} wanted={item} />}
             {form && current.id === 'sandbox' && <Sandbox form={form} />}
             {form && current.id === 'bounds' && <Bounds form={form} />}
             {form && current.id === 'places' && <Places form={form} />}

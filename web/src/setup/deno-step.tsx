@@ -1,13 +1,14 @@
 import { useState } from 'react'
-import { request, sentence } from '../api/client'
-import type { Deno } from '../api/types'
+import { request } from '../api/client'
+import { plain, sentence } from '../lib/words'
+import type { Deno, Fault } from '../api/types'
 import { useStore } from '../state/store'
 import { Button } from '../ui/button'
 import { ErrorNotice, Notice } from '../ui/notice'
 import { Step } from './step'
 
 /** Deno runs the capabilities: it is found, or fetched once. */
-export function DenoStep({ deno, fetching, open, onToggle }: { deno: Deno; fetching: boolean; open: boolean; onToggle: () => void }) {
+export function DenoStep({ deno, fetching, faults, open, onToggle }: { deno: Deno; fetching: boolean; faults: Fault[]; open: boolean; onToggle: () => void }) {
   const progress = useStore((s) => s.setup)
   const [asked, setAsked] = useState(false)
   const [error, setError] = useState<unknown>()
@@ -25,7 +26,7 @@ export function DenoStep({ deno, fetching, open, onToggle }: { deno: Deno; fetch
   }
   const told = ready ? `Deno ${deno.version ?? ''}${deno.origin ? `, ${deno.origin}` : ''}` : running ? 'Fetching…' : 'Not here yet'
   return (
-    <Step number={3} title="Deno" told={told} done={ready} open={open || (!ready && running)} onToggle={onToggle}>
+    <Step number={3} title="Deno" told={told} done={ready} failed={faults.length > 0} more="Details" open={open || (!ready && running)} onToggle={onToggle}>
       {ready ? (
         <p className="text-text2">Runs every capability in a sandbox. <code>{deno.path}</code></p>
       ) : (
@@ -46,6 +47,7 @@ export function DenoStep({ deno, fetching, open, onToggle }: { deno: Deno; fetch
           )}
         </>
       )}
+      {faults.map((f) => <Notice key={f.text} tone="fail">{plain(f.text)}</Notice>)}
     </Step>
   )
 }

@@ -1,51 +1,63 @@
-import { useState } from 'react'
-import { useModels } from '../api/queries'
-import type { Provider } from '../api/types'
-import { storeKey, TestButton } from '../settings/keys'
-import { Button } from '../ui/button'
-import { Field } from '../ui/field'
-import { ErrorNotice } from '../ui/notice'
+import type { Fault, Provider } from '../api/types'
+import { plain } from '../lib/words'
+import { Notice } from '../ui/notice'
 import { Step } from './step'
-
-/** A provider and its settings, such as region and modelId. */
-export interface ModelPick {
-  provider: string
-  name: string
-  settings: Record<string, string>
-}
+import { WayForm } from './way-form'
+import { chosen, demo, lacking, modelOf, ways, type Pick, type Way } from './ways'
 
 interface Props {
   providers: Provider[]
-  pick?: ModelPick
+  settings: unknown
+  pick: Pick
+  faults: Fault[] // what Start said about the model
   open: boolean
   onToggle: () => void
-  onPick: (pick: ModelPick | undefined, done: boolean) => void
+  onPick: (pick: Pick) => void
+  onDone: () => void
 }
 
-const demo: ModelPick = { provider: 'demo', name: 'Demo', settings: {} }
-
-export function ModelStep({ providers, pick, open, onToggle, onPick }: Props) {
-  const [other, setOther] = useState(false)
-  const found = providers.filter((p) => p.found)
-  const missing = providers.filter((p) => !p.found)
-  const choose = (p: ModelPick) => {
-    setOther(false)
-    onPick(p, false)
-  }
-  const model = pick?.settings.modelId
+/** Which model: one that was found, one with a key or an endpoint of one's own, or the demo. */
+export function ModelStep({ providers, settings, pick, faults, open, onToggle, onPick, onDone }: Props) {
+  const list = ways(providers)
+  const found = list.filter((w) => w.found)
+  const own = list.filter((w) => !w.found)
+  const way = chosen(pick, list)
+  const typed = way && pick.typed[way.id]
+  const choose = (choice: string) => onPick({ ...pick, choice })
+  const name = (path: string) => path.split('.')[2] ?? ''
+  const fields = way ? ['modelId', ...way.needs] : []
+  const rest = faults.filter((f) => !fields.includes(name(f.path ?? '')))
   return (
-    <Step number={2} title="Model" told={pick ? `${pick.name}${model ? `, ${model}` : ''}` : ''} done={pick !== undefined} open={open} onToggle={onToggle}>
+    <Step number={2} title="Model" told={way && told(way, typed)} done={way !== undefined && lacking(way, typed).length === 0} failed={faults.length > 0} open={open} onToggle={onToggle}>
       <div className="choices" role="radiogroup" aria-label="Model">
-        {found.map((p) => (
-          <Choice key={p.id} name={p.name} help={p.reason ?? 'Found'} checked={!other && pick?.provider === p.id} onChoose={() => choose({ provider: p.id, name: p.name, settings: {} })} />
+        {found.map((w) => (
+          <Choice key={w.id} name={w.name} help={w.reason ?? 'Found'} checked={pick.choice === w.id} onChoose={() => choose(w.id)} />
         ))}
-        <Choice name="Another provider" help={found.length > 0 ? 'With a key, or a server of your own' : 'Nothing was found on this machine: no key in the environment, no AWS credentials, no Ollama'} checked={other} onChoose={() => (setOther(true), onPick(undefined, false))} />
-        <Choice name="Demo" help="Without a model: three scripted prompts that build and run real capabilities" checked={!other && pick?.provider === 'demo'} onChoose={() => choose(demo)} />
+        <Choice name="With a key or an endpoint of your own" help={own.map((w) => w.name).join(', ')} checked={pick.choice === 'own'} onChoose={() => choose('own')} />
+        <Choice name="Demo" help="Without a model: three scripted prompts that build and run real capabilities" checked={pick.choice === 'demo'} onChoose={() => choose('demo')} />
       </div>
-      {other && <OtherProvider providers={missing.length > 0 ? missing : providers} onDone={(p) => (setOther(false), onPick(p, true))} />}
-      {!other && pick && pick.provider !== 'demo' && <ModelChoice key={pick.provider} pick={pick} onPick={(p) => onPick(p, false)} />}
+      {way && way !== demo && (
+        <WayForm
+          way={way}
+          others={pick.choice === 'own' ? own : []}
+          typed={typed ?? {}}
+          settings={settings}
+          problem={(field) => faults.filter((f) => name(f.path ?? '') === field).map((f) => plain(f.text))[0]}
+          onWay={(id) => onPick({ ...pick, own: id })}
+          onType={(values) => onPick({ ...pick, typed: { ...pick.typed, [way.id]: { ...typed, ...values } } })}
+          onDone={onDone}
+        />
+      )}
+      {rest.map((f) => <Notice key={f.text} tone="fail">{plain(f.text)}</Notice>)}
     </Step>
   )
+}
+
+function told(way: Way, typed: Pick['typed'][string] | undefined): string {
+  const missing = lacking(way, typed)
+  if (missing.length > 0) return `${way.name}: something is to be filled in`
+  const untested = way.keyEnv && typed?.key?.trim() !== typed?.tested
+  return [way.name, modelOf(way, typed), untested && 'key not tested'].filter(Boolean).join(', ')
 }
 
 function Choice({ name, help, checked, onChoose }: { name: string; help: string; checked: boolean; onChoose: () => void }) {
@@ -57,84 +69,5 @@ function Choice({ name, help, checked, onChoose }: { name: string; help: string;
         <span className="help block">{help}</span>
       </span>
     </label>
-  )
-}
-
-/** Which of the provider's models: its usual one, unless another is chosen. */
-function ModelChoice({ pick, onPick }: { pick: ModelPick; onPick: (pick: ModelPick) => void }) {
-  const models = useModels(pick.provider)
-  const list = models.data?.models ?? []
-  if (list.length === 0) return null
-  const usual = list.find((m) => m.chosen)?.model ?? ''
-  return (
-    <Field label="Model">
-      {(props) => (
-        <select {...props} className="input" value={pick.settings.modelId ?? usual} onChange={(e) => onPick({ ...pick, settings: { ...pick.settings, modelId: e.target.value } })}>
-          {!usual && <option value="">The provider’s usual one</option>}
-          {list.map((m) => <option key={m.model} value={m.model}>{m.name ?? m.model}{m.tools === false ? ' (cannot use tools)' : ''}</option>)}
-        </select>
-      )}
-    </Field>
-  )
-}
-
-const labels: Record<string, [label: string, placeholder: string]> = {
-  region: ['Region', 'us-east-1'],
-  profile: ['AWS profile, if not the default', ''],
-  host: ['Server', 'http://localhost:11434'],
-  baseURL: ['Base URL', 'https://NAME.openai.azure.com/openai/v1'],
-}
-
-function OtherProvider({ providers, onDone }: { providers: Provider[]; onDone: (pick: ModelPick) => void }) {
-  const [id, setId] = useState(providers[0]?.id ?? '')
-  const [key, setKey] = useState('')
-  const [settings, setSettings] = useState<Record<string, string>>({})
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<unknown>()
-  const provider = providers.find((p) => p.id === id)
-  if (!provider) return null
-  const done = async () => {
-    setBusy(true)
-    setError(undefined)
-    try {
-      if (provider.keyEnv) await storeKey(provider.keyEnv, key.trim())
-      onDone({ provider: id, name: provider.name, settings })
-    } catch (e) {
-      setError(e)
-      setBusy(false)
-    }
-  }
-  const lacking = (provider.keyEnv && !key.trim()) || (provider.needs ?? []).some((n) => n !== 'profile' && !settings[n])
-  return (
-    <form
-      className="grid gap-3"
-      onSubmit={(e) => {
-        e.preventDefault()
-        if (!lacking) void done()
-      }}
-    >
-      <Field label="Provider">
-        {(props) => (
-          <select {...props} className="input" value={id} onChange={(e) => (setId(e.target.value), setSettings({}))}>
-            {providers.map((p) => <option key={p.id} value={p.id}>{p.name}</option>)}
-          </select>
-        )}
-      </Field>
-      {provider.needs?.map((need) => (
-        <Field key={need} label={labels[need]?.[0] ?? need}>
-          {(props) => <input {...props} className="input mono" spellCheck={false} autoComplete="off" placeholder={labels[need]?.[1]} value={settings[need] ?? ''} onChange={(e) => setSettings({ ...settings, [need]: e.target.value })} />}
-        </Field>
-      ))}
-      {provider.keyEnv && (
-        <Field label="Key" help="Kept in the keychain where there is one. Test makes a real call.">
-          {(props) => <input {...props} className="input mono" type="password" autoComplete="off" spellCheck={false} value={key} onChange={(e) => setKey(e.target.value)} />}
-        </Field>
-      )}
-      {error !== undefined && <ErrorNotice error={error} />}
-      <div className="flex items-center justify-end gap-2">
-        {provider.keyEnv && <TestButton name={provider.keyEnv} value={key.trim()} disabled={!key.trim()} />}
-        <Button small type="submit" busy={busy} disabled={Boolean(lacking)}>Use it</Button>
-      </div>
-    </form>
   )
 }

@@ -1,52 +1,62 @@
 import { useState } from 'react'
-import { request, sentence } from '../api/client'
+import { request } from '../api/client'
 import type { Place } from '../api/types'
+import { plain } from '../lib/words'
 import { Button } from '../ui/button'
 import { Field } from '../ui/field'
 import { Step } from './step'
 
 interface Props {
-  path: string
+  path: string // that was accepted last
   exists: boolean
   problem?: string
   open: boolean
   onToggle: () => void
   onChange: (path: string) => void // of a folder that the host has accepted
+  onProblem: (text?: string) => void
 }
 
-export function WorkspaceStep({ path, exists, problem, open, onToggle, onChange }: Props) {
+export function WorkspaceStep({ path, exists, problem, open, onToggle, onChange, onProblem }: Props) {
   const [text, setText] = useState(path)
-  const [refused, setRefused] = useState(problem)
   const [busy, setBusy] = useState(false)
+  const changed = text.trim() !== path
   const check = async () => {
     setBusy(true)
+    onProblem()
     try {
       const answer = await request<Place>('POST', '/setup/workspace', { path: text.trim() })
-      setRefused(answer.error && sentence(answer.error))
-      if (!answer.error) {
+      if (answer.error) onProblem(answer.error)
+      else {
         setText(answer.path)
         onChange(answer.path)
       }
     } catch (e) {
-      setRefused(sentence(e))
+      onProblem(e instanceof Error ? e.message : String(e))
     }
     setBusy(false)
   }
+  const back = () => {
+    setText(path)
+    onProblem()
+    onToggle()
+  }
+  const told = problem ? <span className="text-fail">{text.trim()} cannot be used</span> : changed ? `${text.trim()}: not taken over yet` : <code>{path}</code>
   return (
-    <Step number={1} title="Workspace" told={<code>{path}</code>} done={!refused} open={open} onToggle={onToggle}>
+    <Step number={1} title="Workspace" told={told} done={!problem && !changed} failed={problem !== undefined} open={open} onToggle={onToggle}>
       <form
-        className="flex items-start gap-2"
+        className="grid gap-3"
         onSubmit={(e) => {
           e.preventDefault()
           void check()
         }}
       >
-        <div className="min-w-0 flex-1">
-          <Field label="Folder" error={refused} help={exists && text === path ? 'Tendril works in this folder and keeps its capabilities there.' : 'It is made if it is not there. Tendril works in it and keeps its capabilities there.'}>
-            {(props) => <input {...props} className="input mono" spellCheck={false} autoComplete="off" value={text} onChange={(e) => setText(e.target.value)} />}
-          </Field>
+        <Field label="Folder" error={problem && plain(problem)} help={exists && !changed ? 'Tendril works in this folder and keeps its capabilities there.' : 'It is made if it is not there. Tendril works in it and keeps its capabilities there.'}>
+          {(props) => <input {...props} className="input mono" spellCheck={false} autoComplete="off" value={text} onChange={(e) => (setText(e.target.value), onProblem())} />}
+        </Field>
+        <div className="flex justify-end gap-2">
+          {changed && <Button small kind="ghost" onClick={back}>Cancel</Button>}
+          <Button small type="submit" busy={busy} disabled={!text.trim()}>Use it</Button>
         </div>
-        <Button type="submit" className="mt-[25px]" busy={busy} disabled={!text.trim()}>Use it</Button>
       </form>
     </Step>
   )

@@ -1,6 +1,7 @@
 import { CircleAlert, RotateCw, Unplug } from 'lucide-react'
 import { useState } from 'react'
-import { request, sentence } from '../api/client'
+import { request } from '../api/client'
+import { sentence } from '../lib/words'
 import type { Agent } from '../api/types'
 import { useNow } from '../lib/hooks'
 import { seconds } from '../lib/format'

@@ -12,6 +12,7 @@ export function StatusLine() {
   const model = useStore((s) => s.state?.model)
   const modelError = useStore((s) => s.state?.modelError)
   const demo = useStore((s) => s.state?.demo)
+  const connected = useStore((s) => s.connection === 'open')
   const workspace = useStore((s) => s.state?.workspace.path)
   return (
     <footer className="status" aria-label="Status">
@@ -22,7 +23,7 @@ export function StatusLine() {
       {workspace && <span className="status-item hidden truncate text-text3 lg:inline" title="Workspace">{visibleLine(workspace)}</span>}
       <span className="flex-1" />
       {session && session.usage.input + session.usage.output > 0 && <Totals usage={session.usage} />}
-      {session?.running && <Elapsed since={session.since} />}
+      {session?.running && connected && <Elapsed since={session.since} />}
     </footer>
   )
 }
@@ -30,7 +31,8 @@ export function StatusLine() {
 function Health() {
   const connection = useStore((s) => s.connection)
   const agent = useStore((s) => s.agent?.status)
-  const [tone, word] = connection === 'open' ? health[agent ?? 'stopped'] : ['wait', connection === 'lost' ? 'Not connected' : 'Connecting']
+  const working = useStore((s) => Object.values(s.sessions).some((x) => x.running))
+  const [tone, word] = connection === 'open' ? (working && agent === 'ready' ? ['run', 'Working'] : health[agent ?? 'stopped']) : ['wait', connection === 'lost' ? 'Not connected' : 'Connecting']
   return (
     <span className="status-item flex items-center gap-1.5">
       <span className={`dot dot-${tone}`} aria-hidden="true" />

@@ -22,11 +22,11 @@ export function Field({ label, help, error, children }: Props) {
   )
 }
 
-export function FieldError({ id, text }: { id?: string; text: string }) {
+export function FieldError({ id, text, action }: { id?: string; text: string; action?: ReactNode }) {
   return (
     <p id={id} className="field-error">
       <CircleAlert size={14} aria-hidden="true" />
-      <span>{text}</span>
+      <span>{text} {action}</span>
     </p>
   )
 }

@@ -1,6 +1,7 @@
 import { CircleAlert, CircleCheck, Info, TriangleAlert } from 'lucide-react'
 import type { ReactNode } from 'react'
-import { APIError, sentence } from '../api/client'
+import { APIError } from '../api/client'
+import { sentence } from '../lib/words'
 
 type Tone = 'info' | 'ok' | 'wait' | 'fail'
 

@@ -1,0 +1,85 @@
+// Start: stores the key, saves the settings, and waits for an agent that is ready.
+
+import { useEffect, useState } from 'react'
+import { APIError, request } from '../api/client'
+import type { Fault, State } from '../api/types'
+import { storeKey } from '../settings/keys'
+import { putSettings } from '../settings/form'
+import { useStore } from '../state/store'
+import { changes, type Typed, type Way } from './ways'
+
+export type StepName = 'workspace' | 'model' | 'deno'
+export type StepFault = Fault & { step: StepName | 'start' }
+
+const patience = 30_000 // ms that an agent may take to be ready with new settings
+
+/** The screen goes away by itself once nothing is missing. Until then this knows what is wrong, and at which step. */
+export function useStart(problem: string | undefined, show: (step: StepName) => void) {
+  const [faults, setFaults] = useState<StepFault[]>(problem ? [{ step: 'workspace', text: problem }] : [])
+  const [phase, setPhase] = useState<'' | 'saving' | 'waiting'>('')
+  const failed = useStore((s) => s.agent?.status === 'failed')
+  const stop = (list: StepFault[]) => {
+    setFaults(list)
+    setPhase('')
+    const step = list[0]?.step
+    if (step && step !== 'start') show(step)
+  }
+  const start = async (workspace: string, way: Way, typed: Typed | undefined, settings: unknown) => {
+    setPhase('saving')
+    setFaults([])
+    try {
+      if (way.keyEnv && typed?.key) await storeKey(way.keyEnv, typed.key.trim())
+    } catch (e) {
+      return stop([{ step: 'model', text: `the key was not stored: ${said(e)}` }])
+    }
+    try {
+      await putSettings([{ path: 'workspace', value: workspace }, ...changes(way, typed, settings)])
+      const fixed = fixedFolder(await request<State>('GET', '/state'), workspace)
+      if (fixed) return stop([fixed])
+      setPhase('waiting')
+    } catch (e) {
+      stop(faultsOf(e))
+    }
+  }
+  useEffect(() => {
+    if (phase !== 'waiting') return
+    const late = () => stop(lateFaults(useStore.getState().state, failed))
+    if (failed) return late()
+    const timer = setTimeout(late, patience)
+    return () => clearTimeout(timer)
+  }, [phase, failed])
+  return { faults, busy: phase !== '', start, setFaults }
+}
+
+const said = (e: unknown) => (e instanceof Error ? e.message : String(e))
+
+/** A folder of the command line goes before that of the settings. */
+function fixedFolder({ workspace }: State, wanted: string): StepFault | undefined {
+  if (workspace.path === wanted) return undefined
+  return { step: 'workspace', text: `Tendril was started with the folder ${workspace.path}, which goes before the one that is chosen here. Use that one, or close Tendril and start it without a folder.` }
+}
+
+/** What the host refused, each at the step that it is about, and once. */
+export function faultsOf(error: unknown): StepFault[] {
+  const problems = error instanceof APIError ? error.problems : []
+  if (problems.length === 0) return [{ step: 'start', text: said(error) }]
+  return problems.map((p) => ({ ...p, step: stepOf(p) }))
+}
+
+function stepOf({ path = '', text }: Fault): StepFault['step'] {
+  const where = path || (/(?:^|: )(workspace|model|sandbox)\b/.exec(text)?.[1] ?? '')
+  if (where.startsWith('workspace')) return 'workspace'
+  if (where.startsWith('model')) return 'model'
+  return where.startsWith('sandbox') ? 'deno' : 'start'
+}
+
+/** Why the agent is still not ready. */
+export function lateFaults(state: Pick<State, 'workspace' | 'modelError' | 'deno'> | undefined, failed: boolean): StepFault[] {
+  const list: StepFault[] = []
+  if (state?.workspace.error) list.push({ step: 'workspace', text: state.workspace.error })
+  else if (state && !state.workspace.exists) list.push({ step: 'workspace', text: `${state.workspace.path} is not there` })
+  if (state?.modelError) list.push({ step: 'model', text: state.modelError })
+  if (state?.deno.error) list.push({ step: 'deno', text: state.deno.error })
+  if (list.length > 0) return list
+  return [{ step: 'start', text: failed ? `the settings are saved, but the agent does not start: ${useStore.getState().agent?.error ?? 'it ended unexpectedly'}` : `the settings are saved, but the agent was not ready within ${patience / 1000} seconds; press Start to try again` }]
+}
