@@ -13,7 +13,14 @@ import type { Form } from './form'
 
 const places = { environment: 'environment', keychain: 'keychain', file: 'file, not encrypted' }
 
-export const testKey = (name: string, value?: string) => request<KeyTest>('POST', path`/keys/${name}/test`, value === undefined ? {} : { value })
+/** What a key is tried with; what is left out is as it is saved. */
+export interface KeyUse {
+  value?: string
+  baseURL?: string
+  modelId?: string
+}
+
+export const testKey = (name: string, use: KeyUse) => request<KeyTest>('POST', path`/keys/${name}/test`, use)
 
 export const storeKey = async (name: string, value: string) => {
   const stored = await request<KeptKey>('PUT', path`/keys/${name}`, { value })
@@ -29,7 +36,7 @@ interface Props {
 /** The keys: stored here, and never shown again. */
 export function Keys({ form, wanted }: Props) {
   const keys = useKeys()
-  const unsaved = useUnsaved(form)
+  const typed = useTyped(form)
   return (
     <>
       <p className="text-text2">Keys are stored in the keychain where there is one. They are never shown again, and no capability sees them.</p>
@@ -37,21 +44,28 @@ export function Keys({ form, wanted }: Props) {
       {keys.data?.length === 0 && <p className="text-text3">No key is stored yet.</p>}
       {keys.data && keys.data.length > 0 && (
         <ul className="rows">
-          {keys.data.map((k) => <KeyRow key={k.name} entry={k} unsaved={unsaved(k.name)} />)}
+          {keys.data.map((k) => <KeyRow key={k.name} entry={k} use={typed(k.name)} />)}
         </ul>
       )}
-      <NewKey key={wanted} wanted={wanted} unsaved={unsaved} />
+      <NewKey key={wanted} wanted={wanted} typed={typed} />
     </>
   )
 }
 
-/** Tells of a key whether its test would ask another address than the one that was typed and is not saved yet. */
-function useUnsaved(form?: Form) {
+/** What was changed and is not saved yet of the provider that a key is for: it is tried with that. */
+function useTyped(form?: Form) {
   const providers = useProviders()
-  return (name: string) => (providers.data ?? []).some((p) => p.keyEnv === name && form !== undefined && `model.${p.id}.baseURL` in form.changes)
+  return (name: string): Omit<KeyUse, 'value'> => {
+    const id = (providers.data ?? []).find((p) => p.keyEnv === name)?.id
+    const typed = (field: string) => {
+      const path = `model.${id}.${field}`
+      return form && path in form.changes ? String(form.changes[path] ?? '') : undefined
+    }
+    return { baseURL: typed('baseURL'), modelId: typed('modelId') }
+  }
 }
 
-function KeyRow({ entry, unsaved }: { entry: Key; unsaved: boolean }) {
+function KeyRow({ entry, use }: { entry: Key; use: Omit<KeyUse, 'value'> }) {
   const [asking, setAsking] = useState(false)
   const kept = entry.places ?? []
   const stored = kept.some((p) => p !== 'environment')
@@ -70,7 +84,7 @@ function KeyRow({ entry, unsaved }: { entry: Key; unsaved: boolean }) {
           {entry.problem && <span className="text-wait"> {sentence(entry.problem)}</span>}
         </p>
       </div>
-      <TestButton name={entry.name} unsaved={unsaved} />
+      <TestButton name={entry.name} use={use} />
       <Button small disabled={!stored} title={stored ? undefined : 'It is in the environment: remove it there'} onClick={() => setAsking(true)}>Delete</Button>
       {asking && (
         <Dialog
@@ -94,38 +108,39 @@ interface TestProps {
   name: string
   value?: string
   disabled?: boolean
-  unsaved?: boolean // the base URL was changed: the test knows the old one
+  use?: Omit<KeyUse, 'value'> // that is not saved yet
   onPassed?: (value: string) => void
 }
 
 /** Tries a key with a real call: one that was typed, or the one that is stored. */
-export function TestButton({ name, value, disabled = false, unsaved = false, onPassed }: TestProps) {
+export function TestButton({ name, value, disabled = false, use, onPassed }: TestProps) {
   const [busy, setBusy] = useState(false)
-  const [result, setResult] = useState<{ of?: string; test: KeyTest }>()
+  const [result, setResult] = useState<{ of: string; test: KeyTest }>()
+  const of = JSON.stringify({ value, ...use })
   const test = async () => {
     setBusy(true)
     try {
-      const test = await testKey(name, value)
-      setResult({ of: value, test })
+      const test = await testKey(name, { value, ...use })
+      setResult({ of, test })
       if (test.ok && value) onPassed?.(value)
     } catch (e) {
-      setResult({ of: value, test: { ok: false, message: sentence(e) } })
+      setResult({ of, test: { ok: false, message: sentence(e) } })
     }
     setBusy(false)
   }
-  const shown = result && result.of === value ? result.test : undefined
+  const shown = result && result.of === of ? result.test : undefined
   return (
     <>
       <span role="status" className={`flex min-w-0 items-center gap-1.5 text-meta ${shown?.ok ? 'text-accent' : 'text-fail'}`}>
         {shown && (shown.ok ? <CircleCheck size={14} className="flex-none" aria-hidden="true" /> : <CircleAlert size={14} className="flex-none" aria-hidden="true" />)}
         {shown && plain(shown.message)}
       </span>
-      <Button small busy={busy} disabled={disabled || unsaved} title={unsaved ? 'The test asks the address that is saved: save the new Base URL first' : undefined} onClick={() => void test()}>Test</Button>
+      <Button small busy={busy} disabled={disabled} onClick={() => void test()}>Test</Button>
     </>
   )
 }
 
-function NewKey({ wanted = '', unsaved }: { wanted?: string; unsaved: (name: string) => boolean }) {
+function NewKey({ wanted = '', typed }: { wanted?: string; typed: (name: string) => Omit<KeyUse, 'value'> }) {
   const providers = useProviders()
   const named = (providers.data ?? []).filter((p) => p.keyEnv)
   const [name, setName] = useState(wanted)
@@ -173,7 +188,7 @@ function NewKey({ wanted = '', unsaved }: { wanted?: string; unsaved: (name: str
         </Notice>
       )}
       <div className="flex items-center justify-end gap-2">
-        <TestButton name={key} value={value.trim()} disabled={!value.trim()} unsaved={unsaved(key)} />
+        <TestButton name={key} value={value.trim()} disabled={!value.trim()} use={typed(key)} />
         <Button kind="primary" small type="submit" busy={busy} disabled={!value.trim()}>Store</Button>
       </div>
     </form>

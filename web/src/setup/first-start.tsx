@@ -1,9 +1,10 @@
 import type { ReactNode } from 'react'
-import { APIError } from '../api/client'
-import { useSettings, useSetup } from '../api/queries'
+import { APIError, request } from '../api/client'
+import { queries, useSettings, useSetup } from '../api/queries'
 import { Button, Spinner } from '../ui/button'
 import { Mark } from '../ui/mark'
 import { ErrorNotice, Notice } from '../ui/notice'
+import { useStore } from '../state/store'
 import { sentence } from '../lib/words'
 import { Steps } from './steps'
 
@@ -12,11 +13,16 @@ export function FirstStart() {
   const setup = useSetup()
   const settings = useSettings()
   const error = setup.error ?? settings.error
-  const retry = <Button small onClick={() => (void setup.refetch(), void settings.refetch())}>Try again</Button>
-  if (error instanceof APIError && error.code === 'settings') {
+  const broken = useStore((s) => s.state?.settingsError)
+  const again = async () => {
+    if (broken) await request('POST', '/agent/restart').catch(() => {}) // it reads them, and tells
+    await queries.invalidateQueries({ queryKey: ['settings'] })
+  }
+  const retry = <Button small onClick={() => void again()}>Try again</Button>
+  if (broken || (error instanceof APIError && error.code === 'settings')) {
     return (
       <Frame title="The settings cannot be read">
-        <Notice tone="fail" action={retry}>{sentence(error)}</Notice>
+        <Notice tone="fail" action={retry}>{sentence(broken ?? error)}</Notice>
         <p className="text-text2">Mend that place in an editor, and try again. Or move the file away, and try again: then Tendril asks for a folder and a model as at its first start. Sessions, keys and capabilities are kept elsewhere, and stay.</p>
       </Frame>
     )

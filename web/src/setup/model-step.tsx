@@ -7,7 +7,6 @@ import { chosen, demo, lacking, modelOf, ways, type Pick, type Way } from './way
 
 interface Props {
   providers: Provider[]
-  settings: unknown
   pick: Pick
   faults: Fault[] // what Start said about the model
   open: boolean
@@ -17,7 +16,7 @@ interface Props {
 }
 
 /** Which model: one that was found, one with a key or an endpoint of one's own, or the demo. */
-export function ModelStep({ providers, settings, pick, faults, open, onToggle, onPick, onDone }: Props) {
+export function ModelStep({ providers, pick, faults, open, onToggle, onPick, onDone }: Props) {
   const list = ways(providers)
   const found = list.filter((w) => w.found)
   const own = list.filter((w) => !w.found)
@@ -41,7 +40,6 @@ export function ModelStep({ providers, settings, pick, faults, open, onToggle, o
           way={way}
           others={pick.choice === 'own' ? own : []}
           typed={typed ?? {}}
-          settings={settings}
           problem={(field) => faults.filter((f) => name(f.path ?? '') === field).map((f) => plain(f.text))[0]}
           onWay={(id) => onPick({ ...pick, own: id })}
           onType={(values) => onPick({ ...pick, typed: { ...pick.typed, [way.id]: { ...typed, ...values } } })}

@@ -1,7 +1,7 @@
 // Start: stores the key, saves the settings, and waits for an agent that is ready.
 
 import { useEffect, useState } from 'react'
-import { APIError, request } from '../api/client'
+import { APIError } from '../api/client'
 import type { Fault, State } from '../api/types'
 import { storeKey } from '../settings/keys'
 import { putSettings } from '../settings/form'
@@ -33,9 +33,8 @@ export function useStart(problem: string | undefined, show: (step: StepName) => 
       return stop([{ step: 'model', text: `the key was not stored: ${said(e)}` }])
     }
     try {
-      await putSettings([{ path: 'workspace', value: workspace }, ...changes(way, typed, settings)])
-      const fixed = fixedFolder(await request<State>('GET', '/state'), workspace)
-      if (fixed) return stop([fixed])
+      const fixed = useStore.getState().state?.fixed ?? []
+      await putSettings([{ path: 'workspace', value: workspace }, ...changes(way, typed, settings)].filter((c) => !isFixed(c.path, fixed)))
       setPhase('waiting')
     } catch (e) {
       stop(faultsOf(e))
@@ -53,11 +52,8 @@ export function useStart(problem: string | undefined, show: (step: StepName) => 
 
 const said = (e: unknown) => (e instanceof Error ? e.message : String(e))
 
-/** A folder of the command line goes before that of the settings. */
-function fixedFolder({ workspace }: State, wanted: string): StepFault | undefined {
-  if (workspace.path === wanted) return undefined
-  return { step: 'workspace', text: `Tendril was started with the folder ${workspace.path}, which goes before the one that is chosen here. Use that one, or close Tendril and start it without a folder.` }
-}
+/** What the command line says goes before the settings, and is not changed here. */
+const isFixed = (path: string, fixed: string[]) => (fixed.includes('workspace') && path === 'workspace') || (fixed.includes('model') && (path === 'model.provider' || path.endsWith('.modelId')))
 
 /** What the host refused, each at the step that it is about, and once. */
 export function faultsOf(error: unknown): StepFault[] {

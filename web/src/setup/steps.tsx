@@ -46,7 +46,6 @@ export function Steps({ setup, settings }: { setup: Setup; settings: unknown }) 
       />
       <ModelStep
         providers={providers}
-        settings={settings}
         pick={pick}
         faults={at('model')}
         open={open === 'model'}

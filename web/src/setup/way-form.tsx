@@ -4,13 +4,12 @@ import { keyPages, labels } from '../settings/providers'
 import { Button } from '../ui/button'
 import { Field } from '../ui/field'
 import { SecretInput } from '../ui/secret-input'
-import { compatible, lacking, testable, type Typed, type Way } from './ways'
+import { compatible, lacking, modelOf, testable, type Typed, type Way } from './ways'
 
 interface Props {
   way: Way
   others: Way[] // among which one can choose; empty: there is nothing to choose
   typed: Typed
-  settings: unknown // as they are saved
   problem: (field: string) => string | undefined
   onWay: (id: string) => void
   onType: (values: Typed) => void
@@ -18,7 +17,7 @@ interface Props {
 }
 
 /** All that a way to a model needs, its model included. */
-export function WayForm({ way, others, typed, settings, problem, onWay, onType, onDone }: Props) {
+export function WayForm({ way, others, typed, problem, onWay, onType, onDone }: Props) {
   const missing = lacking(way, typed)
   const key = typed.key?.trim() ?? ''
   return (
@@ -47,14 +46,14 @@ export function WayForm({ way, others, typed, settings, problem, onWay, onType, 
         )
       })}
       {way.keyEnv && (
-        <Field label="Key" help={<KeyHelp way={way} tests={testable(way, typed, settings)} />}>
+        <Field label="Key" help={<KeyHelp way={way} tests={testable(way, typed)} />}>
           {(props) => <SecretInput {...props} value={typed.key ?? ''} onChange={(e) => onType({ key: e.target.value })} />}
         </Field>
       )}
       {way.id === compatible && !way.keyEnv && <p className="help">OPENAI_API_KEY is set, and is sent to this endpoint.</p>}
       <ModelPicker {...labels(way.id, 'modelId')} key={way.id} provider={way.id === compatible ? '' : way.provider} usual={way.model} value={typed.modelId ?? ''} problem={problem('modelId')} onChange={(modelId) => onType({ modelId })} />
       <div className="flex flex-wrap items-center justify-end gap-2">
-        {way.keyEnv && testable(way, typed, settings) && <TestButton name={way.keyEnv} value={key} disabled={!key} onPassed={(tested) => onType({ tested })} />}
+        {way.keyEnv && testable(way, typed) && <TestButton name={way.keyEnv} value={key} use={{ baseURL: typed.baseURL?.trim() ?? '', modelId: modelOf(way, typed) }} disabled={!key} onPassed={(tested) => onType({ tested })} />}
         <Button small type="submit" disabled={missing.length > 0}>Use it</Button>
       </div>
     </form>
@@ -67,7 +66,7 @@ function KeyHelp({ way, tests }: { way: Way; tests: boolean }) {
     <>
       {page && <><a className="link-btn" href={page} target="_blank" rel="noopener noreferrer">Make one at {way.name}</a>. </>}
       {way.id === compatible && 'Any word will do for a server that wants none. '}
-      It is stored in the keychain where there is one. {tests ? 'Test makes a real call.' : 'It can be tested in Settings, once its address is saved.'}
+      It is stored in the keychain where there is one. {tests && 'Test makes a real call.'}
     </>
   )
 }

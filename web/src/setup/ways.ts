@@ -91,9 +91,5 @@ export function changes(way: Way, typed: Typed = {}, settings?: unknown): Change
   return list
 }
 
-/** Reports whether the host's test of a key would ask what is to be used: it knows the saved base URL only. */
-export function testable(way: Way, typed: Typed = {}, settings?: unknown): boolean {
-  if (!way.keyEnv) return false
-  const saved = at(settings, `model.${way.provider}.baseURL`) ?? ''
-  return (typed.baseURL?.trim() ?? '') === saved && (!way.needs.includes('baseURL') || saved !== '')
-}
+/** Reports whether a key can be tried as it would be used. */
+export const testable = (way: Way, typed: Typed = {}): boolean => way.keyEnv !== undefined && (!way.needs.includes('baseURL') || Boolean(typed.baseURL?.trim()))

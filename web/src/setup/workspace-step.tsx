@@ -2,6 +2,7 @@ import { useState } from 'react'
 import { request } from '../api/client'
 import type { Place } from '../api/types'
 import { plain } from '../lib/words'
+import { useStore } from '../state/store'
 import { Button } from '../ui/button'
 import { Field } from '../ui/field'
 import { Step } from './step'
@@ -19,6 +20,7 @@ interface Props {
 export function WorkspaceStep({ path, exists, problem, open, onToggle, onChange, onProblem }: Props) {
   const [text, setText] = useState(path)
   const [busy, setBusy] = useState(false)
+  const fixed = useStore((s) => s.state?.fixed?.includes('workspace') === true)
   const changed = text.trim() !== path
   const check = async () => {
     setBusy(true)
@@ -50,12 +52,12 @@ export function WorkspaceStep({ path, exists, problem, open, onToggle, onChange,
           void check()
         }}
       >
-        <Field label="Folder" error={problem && plain(problem)} help={exists && !changed ? 'Tendril works in this folder and keeps its capabilities there.' : 'It is made if it is not there. Tendril works in it and keeps its capabilities there.'}>
-          {(props) => <input {...props} className="input mono" spellCheck={false} autoComplete="off" value={text} onChange={(e) => (setText(e.target.value), onProblem())} />}
+        <Field label="Folder" error={problem && plain(problem)} help={fixed ? 'Tendril was started with this folder. End it and start it without --workspace to choose another one.' : exists && !changed ? 'Tendril works in this folder and keeps its capabilities there.' : 'It is made if it is not there. Tendril works in it and keeps its capabilities there.'}>
+          {(props) => <input {...props} disabled={fixed} className="input mono" spellCheck={false} autoComplete="off" value={text} onChange={(e) => (setText(e.target.value), onProblem())} />}
         </Field>
         <div className="flex justify-end gap-2">
           {changed && <Button small kind="ghost" onClick={back}>Cancel</Button>}
-          <Button small type="submit" busy={busy} disabled={!text.trim()}>Use it</Button>
+          <Button small type="submit" busy={busy} disabled={fixed || !text.trim()}>Use it</Button>
         </div>
       </form>
     </Step>
