@@ -1,15 +1,59 @@
-// A blank profile: to the demo's answer in three clicks, and to its reuse.
+// A blank profile: what is wrong stands at its step and goes away with it; an endpoint of one's own answers; and the demo, to its reuse.
 import assert from 'node:assert/strict'
-import { finish, log, message, signIn, test } from './app.mjs'
+import { allowed, finish, log, message, say, signIn, test } from './app.mjs'
+
+const { OPENAI_BASE_URL: endpoint } = JSON.parse(process.env.HOST_ENV)
 
 await test(async () => {
+  allowed.add(422)
   const page = await signIn()
   await page.getByRole('heading', { name: 'Set up Tendril' }).waitFor()
   assert(!page.url().includes('code='), page.url())
+  const step = (name) => page.getByRole('button', { name: new RegExp(`${name}`) }).first()
+  const start = page.getByRole('button', { name: 'Start', exact: true })
+
+  await step('Workspace').click()
+  const folder = page.getByRole('textbox', { name: 'Folder' })
+  const good = await folder.inputValue()
+  await folder.fill('/etc')
+  await page.getByRole('button', { name: 'Use it' }).click()
+  await page.getByText(/is a system folder/).waitFor()
+  await step('Workspace').click()
+  await page.getByText('/etc cannot be used').waitFor()
+  assert(await start.isDisabled(), 'one can start with a folder that was refused')
+  await step('Workspace').click()
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await page.getByText(good).waitFor()
+
+  await step('Model').click()
+  const own = page.getByRole('radio', { name: /endpoint of your own/ })
+  await own.click()
+  const provider = page.getByRole('combobox', { name: 'Provider' })
+  await provider.selectOption({ label: 'OpenAI-compatible endpoint' })
+  await page.getByRole('textbox', { name: 'Base URL' }).fill('ftp://wrong')
+  await page.getByRole('textbox', { name: 'Key' }).fill('any')
+  await page.getByRole('textbox', { name: 'Model' }).fill('fake-model')
+  await page.getByRole('button', { name: 'Use it' }).click()
+  await page.getByText('OpenAI-compatible endpoint, fake-model, key not tested').waitFor()
+  await start.click()
+  const wrong = page.locator('.field-error')
+  await wrong.waitFor()
+  assert.equal(await page.getByText(/tendril config/).count(), 0)
   await page.getByRole('radio', { name: /Demo/ }).click()
-  await page.getByRole('button', { name: 'Start', exact: true }).click()
+  await wrong.waitFor({ state: 'hidden' })
+  await own.click()
+  assert.equal(await page.getByRole('textbox', { name: 'Base URL' }).inputValue(), 'ftp://wrong', 'what was typed is forgotten')
+  await page.getByRole('textbox', { name: 'Base URL' }).fill(endpoint)
+  await start.click()
+  await say(page, '1 say')
+  await log(page).getByText('answer to 1 say').waitFor()
+
+  await page.evaluate(() => { location.hash = '#/settings/model' })
+  await page.getByRole('combobox', { name: 'Provider' }).selectOption('demo')
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await page.getByText('Saved.').waitFor()
+  await page.evaluate(() => { location.hash = '#/chat' })
   await page.getByRole('list', { name: 'Examples' }).getByRole('button', { name: /How many words/ }).click()
-  if ((await message(page).inputValue()) !== '') await message(page).press('Enter')
   await log(page).getByText(/1 text file with 5 words/).first().waitFor()
   await log(page).getByText(/built count_words 1.0.0/).waitFor()
   await page.getByRole('button', { name: 'Send', exact: true }).waitFor()

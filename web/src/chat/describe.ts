@@ -52,7 +52,7 @@ export function describe(tool: Tool, now: Phase): Line {
     if (total && shown !== undefined && shown < total) line.summary = shown ? `${shown} match` : 'none match'
   } else if (kind(tool) === 'register') {
     line.rest = text(tool.detail, 'version')
-    if (now === 'done') line.summary = [checks(tool.steps ?? []), reach(tool)].filter(Boolean).join(', ')
+    if (now === 'done') line.summary = checks(tool.steps ?? [])
   } else {
     line.argument = argument(tool.input)
     if (now === 'done') line.summary = firstLine(tool.output)

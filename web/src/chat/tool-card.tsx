@@ -3,9 +3,10 @@ import { memo, type ReactNode } from 'react'
 import type { Stop, Tool } from '../api/types'
 import { duration, seconds } from '../lib/format'
 import { useNow } from '../lib/hooks'
+import { visibleLine } from '../lib/visible'
 import { useFold } from '../state/folds'
 import { Spinner } from '../ui/button'
-import { describe, kind, phase, type Phase } from './describe'
+import { describe, kind, phase, reach, type Phase } from './describe'
 import { ToolBody } from './tool-body'
 
 interface Props {
@@ -34,10 +35,17 @@ export const ToolCard = memo(function ToolCard({ session, tool, end, attempt }: 
         <Time tool={tool} running={now === 'running' || now === 'waiting'} />
         <ChevronRight size={14} className="tool-chevron" aria-hidden="true" />
       </button>
+      {built && !open && <Reach tool={tool} />}
       {open && <ToolBody tool={tool} phase={now} />}
     </section>
   )
 })
+
+/** What of the network was granted to a capability: in sight without opening anything. */
+export function Reach({ tool }: { tool: Tool }) {
+  const told = reach(tool)
+  return told ? <p className="tool-reach"><code>{visibleLine(tool.name ?? '')}</code> {told}</p> : null
+}
 
 /** The ticking gate is shown while it runs. What failed is open until the turn has come to a good end in spite of it. */
 function opensByItself(tool: Tool, now: Phase, end?: Stop): boolean {

@@ -9,9 +9,9 @@ import { useAnyOpened, useFold } from '../state/folds'
 import { useStore } from '../state/store'
 import { Spinner } from '../ui/button'
 import { CopyButton } from '../ui/copy'
-import { checks, describe, reach } from './describe'
+import { checks, describe } from './describe'
 import { EndingCard } from './ending-card'
-import { PhaseIcon, ToolCard } from './tool-card'
+import { PhaseIcon, Reach, ToolCard } from './tool-card'
 import { entries, same, type TurnView } from './turns'
 
 interface Props {
@@ -143,7 +143,6 @@ function FoldedTools({ session, entries }: FoldedProps) {
                 {verb} {tool.tool === 'listCapabilities' ? line.rest : <code>{line.name}</code>}
                 {tool.tool === 'registerCapability' && ` ${line.rest}`}
                 {tool.tool === 'registerCapability' && built.length === 1 && tool.steps && <span className="text-text3"> ({checks(tool.steps)})</span>}
-                {tool.tool === 'registerCapability' && reach(tool) && <>, <span className="text-wait">{reach(tool)}</span></>}
               </span>
             )
           })}
@@ -151,6 +150,7 @@ function FoldedTools({ session, entries }: FoldedProps) {
         <span className="tool-time">{duration(ms)}</span>
         <ChevronRight size={14} className="tool-chevron" aria-hidden="true" />
       </button>
+      {!open && built.map((tool) => <Reach key={tool.id} tool={tool} />)}
       {open && (
         <div className="folded-list">
           {entries.map((e) => (

@@ -14,11 +14,12 @@ interface Props {
   usual?: string // what is used when the field is empty
   value: string
   problem?: string
+  quiet?: boolean // there is no key yet, so that the provider cannot be asked: that is no news
   onChange: (model: string) => void
 }
 
 /** A model by its name, with those that the provider has to choose from. */
-export function ModelPicker({ provider, label, placeholder, help, usual, value, problem, onChange }: Props) {
+export function ModelPicker({ provider, label, placeholder, help, usual, value, problem, quiet = false, onChange }: Props) {
   const models = useModels(provider)
   const [typed, setTyped] = useState(false)
   const fallback = models.data?.models?.find((m) => m.chosen)?.model ?? usual ?? ''
@@ -43,8 +44,8 @@ export function ModelPicker({ provider, label, placeholder, help, usual, value, 
         )}
       </Field>
       {models.isLoading && <p className="help flex items-center gap-2"><Spinner /> Asking the provider which models it has</p>}
-      {models.isError && <ErrorNotice error={models.error} />}
-      {models.data?.warning && <Notice tone="wait">{models.data.warning}</Notice>}
+      {models.isError && !quiet && <ErrorNotice error={models.error} />}
+      {models.data?.warning && !quiet && <Notice tone="wait">{models.data.warning}</Notice>}
       {list.length > 0 && (
         <div className="model-list" role="radiogroup" aria-label={`Models of ${provider}`}>
           {list.slice(0, 100).map((m) => (

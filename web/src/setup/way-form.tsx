@@ -51,7 +51,7 @@ export function WayForm({ way, others, typed, problem, onWay, onType, onDone }: 
         </Field>
       )}
       {way.id === compatible && !way.keyEnv && <p className="help">OPENAI_API_KEY is set, and is sent to this endpoint.</p>}
-      <ModelPicker {...labels(way.id, 'modelId')} key={way.id} provider={way.id === compatible ? '' : way.provider} usual={way.model} value={typed.modelId ?? ''} problem={problem('modelId')} onChange={(modelId) => onType({ modelId })} />
+      <ModelPicker {...labels(way.id, 'modelId')} key={way.id} provider={way.needs.includes('baseURL') ? '' : way.provider} quiet={!way.found} usual={way.model} value={typed.modelId ?? ''} problem={problem('modelId')} onChange={(modelId) => onType({ modelId })} />
       <div className="flex flex-wrap items-center justify-end gap-2">
         {way.keyEnv && testable(way, typed) && <TestButton name={way.keyEnv} value={key} use={{ baseURL: typed.baseURL?.trim() ?? '', modelId: modelOf(way, typed) }} disabled={!key} onPassed={(tested) => onType({ tested })} />}
         <Button small type="submit" disabled={missing.length > 0}>Use it</Button>
