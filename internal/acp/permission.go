@@ -95,7 +95,7 @@ func (a *asker) request(q capability.Question) sdk.RequestPermissionRequest {
 	title := line(fmt.Sprintf("Allow %s network access to %s?", name, strings.Join(hosts, ", ")))
 	text := title
 	if q.Capability != "" {
-		text += "\n\nWhat it is to do: " + line(q.Capability)
+		text += "\n\nThe model says that it does this: “" + line(q.Capability) + "”"
 	}
 	text += "\n\nAll that it may do then: " + line(q.Grants.String())
 	return sdk.RequestPermissionRequest{

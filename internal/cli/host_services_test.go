@@ -168,8 +168,7 @@ func TestHost_KeyTests(t *testing.T) {
 		http.Redirect(w, r, public.URL+r.URL.Path, http.StatusTemporaryRedirect)
 	}))
 	defer redirecting.Close()
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
+	const closed = "http://127.0.0.1:1" // one that was just closed may be somebody else's by now
 	s := bare(t)
 	c := s.host()
 	c.ready()
@@ -182,7 +181,7 @@ func TestHost_KeyTests(t *testing.T) {
 		{public.URL, plainCanary, true, "scripted has answered"}, // its list is for everybody, so the model was asked
 		{public.URL, "wrong-" + plainCanary, false, "key"},
 		{redirecting.URL, plainCanary, false, "redirects"},
-		{closed.URL, plainCanary, false, "cannot be reached"},
+		{closed, plainCanary, false, "cannot be reached"},
 		{p.URL, plainCanary, true, "scripted has answered"}, // it has no list
 	} {
 		w.must("PUT", "/api/settings", settings("model.openai.baseURL", k.url+"/v1", "model.openai.modelId", "scripted"), nil)

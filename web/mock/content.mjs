@@ -121,7 +121,7 @@ export const permission = (id = 'p1') => ({
   id,
   callId: 't9',
   title: 'Allow fetch_url network access to example.com, api.example.org?',
-  text: 'Allow fetch_url network access to example.com, api.example.org?\n\nWhat it is to do: Fetches a page and returns its text without markup.',
+  text: 'Allow fetch_url network access to example.com, api.example.org?\n\nThe model says that it does this: “Fetches a page and returns its text without markup.”',
   capability: 'fetch_url',
   hosts: ['example.com', 'api.example.org'],
   options: [

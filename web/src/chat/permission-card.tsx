@@ -80,10 +80,10 @@ export function PermissionCard({ session, permission, tool }: { session: string;
 
 const reached = (hosts: string[]) => (hosts.includes('*') ? 'every public host' : hosts.length === 1 ? 'this host' : hosts.length > 1 ? 'these hosts' : 'this')
 
-/** The rest of the text: its first paragraph often repeats the title. */
+/** What the text says besides the title and the grants, which stand apart. */
 function Details({ permission }: { permission: Permission }) {
   const text = permission.text.startsWith(permission.title) ? permission.text.slice(permission.title.length) : permission.text
-  const shown = visible(text.trim())
+  const shown = visible(text.replace(/\n\nAll that it may do then: [^\n]*$/, '').trim())
   return shown ? <p className="whitespace-pre-wrap">{shown}</p> : null
 }
 
