@@ -10,7 +10,7 @@ await test(async () => {
     const card = page.getByRole('group', { name: /^Permission: / })
     await card.getByText('host-39.example.com').first().waitFor({ state: 'attached' })
     await page.waitForTimeout(300)
-    for (const button of await card.getByRole('button').all()) {
+    for (const button of await card.getByRole('button', { name: /allow/i }).all()) {
       const box = await button.boundingBox()
       assert(box && box.x >= 0 && box.y >= 0 && box.x + box.width <= 900 && box.y + box.height <= 600, `${await button.innerText()} is out of sight: ${JSON.stringify(box)}`)
       assert(box.height >= 24, 'a button is too small to hit')

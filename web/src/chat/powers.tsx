@@ -14,7 +14,7 @@ export function Powers({ permission, tool }: { permission: Permission; tool?: To
   return (
     <>
       <p>
-        Besides, it {list('reads', may.read)} and {list('writes', may.write)}.
+        Besides, it {String(may.read) === String(may.write) ? list('reads and writes', may.read) : `${list('reads', may.read)} and ${list('writes', may.write)}`}.
       </p>
       {source && <Source code={source} />}
     </>
