@@ -1,8 +1,20 @@
 // A blank profile: what is wrong stands at its step and goes away with it; an endpoint of one's own answers; and the demo, to its reuse.
 import assert from 'node:assert/strict'
+import { createServer } from 'node:http'
 import { allowed, finish, log, message, say, signIn, test } from './app.mjs'
 
-const { OPENAI_BASE_URL: endpoint } = JSON.parse(process.env.HOST_ENV)
+// An endpoint such as a person has on the own machine. It wants a key.
+const server = createServer((request, response) => {
+  if (request.headers.authorization !== 'Bearer any') return response.writeHead(401).end()
+  if (request.method !== 'POST') return response.writeHead(404).end()
+  request.resume().on('end', () => {
+    const chunk = (delta, finish_reason = null) => `data: ${JSON.stringify({ id: '1', object: 'chat.completion.chunk', model: 'local', choices: [{ index: 0, delta, finish_reason }] })}\n\n`
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+    response.end(`${chunk({ role: 'assistant', content: 'an answer of my own' })}${chunk({}, 'stop')}data: [DONE]\n\n`)
+  })
+})
+await new Promise((listens) => server.listen(0, '127.0.0.1', listens))
+const endpoint = `http://127.0.0.1:${server.address().port}/v1`
 
 await test(async () => {
   allowed.add(422)
@@ -46,7 +58,7 @@ await test(async () => {
   await page.getByRole('textbox', { name: 'Base URL' }).fill(endpoint)
   await start.click()
   await say(page, '1 say')
-  await log(page).getByText('answer to 1 say').waitFor()
+  await log(page).getByText('an answer of my own').waitFor()
 
   await page.evaluate(() => { location.hash = '#/settings/model' })
   await page.getByRole('combobox', { name: 'Provider' }).selectOption('demo')
@@ -64,4 +76,5 @@ await test(async () => {
   await log(page).getByText(/Listed 1 capability, ran count_words/).waitFor()
   assert.equal(await log(page).getByText(/built count_words/).count(), 1)
   await finish(page)
+  server.close()
 })

@@ -12,7 +12,8 @@ export function Powers({ permission, tool }: { permission: Permission; tool?: To
   return (
     <>
       <p>
-        Besides, it {list('reads', permission.read)}, {list('writes', permission.write)}{(permission.secrets ?? []).length > 0 && <>, {list('gets the secrets', permission.secrets)}</>}.
+        Besides, it {String(permission.read) === String(permission.write) ? list('reads and writes', permission.read) : `${list('reads', permission.read)} and ${list('writes', permission.write)}`}
+        {(permission.secrets ?? []).length > 0 && <>, and {list('gets the secrets', permission.secrets)}</>}.
       </p>
       {source && <Source code={source} />}
     </>

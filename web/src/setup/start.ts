@@ -1,8 +1,9 @@
-// Start: stores the key, saves the settings, and waits for an agent that is ready.
+// Start: saves the settings and the key, and waits for an agent that is ready.
 
 import { useEffect, useState } from 'react'
 import { APIError } from '../api/client'
-import type { Fault, State } from '../api/types'
+import type { Change, Fault, State } from '../api/types'
+import { missingKey } from '../lib/words'
 import { storeKey } from '../settings/keys'
 import { putSettings } from '../settings/form'
 import { useStore } from '../state/store'
@@ -28,13 +29,9 @@ export function useStart(problem: string | undefined, show: (step: StepName) => 
     setPhase('saving')
     setFaults([])
     try {
-      if (way.keyEnv && typed?.key) await storeKey(way.keyEnv, typed.key.trim())
-    } catch (e) {
-      return stop([{ step: 'model', text: `the key was not stored: ${said(e)}` }])
-    }
-    try {
       const fixed = useStore.getState().state?.fixed ?? []
-      await putSettings([{ path: 'workspace', value: workspace }, ...changes(way, typed, settings)].filter((c) => !isFixed(c.path, fixed)))
+      const list = [{ path: 'workspace', value: workspace }, ...changes(way, typed, settings)].filter((c) => !isFixed(c.path, fixed))
+      await save(list, way.keyEnv, typed?.key?.trim())
       setPhase('waiting')
     } catch (e) {
       stop(faultsOf(e))
@@ -48,6 +45,22 @@ export function useStart(problem: string | undefined, show: (step: StepName) => 
     return () => clearTimeout(timer)
   }, [phase, failed])
   return { faults, busy: phase !== '', start, setFaults }
+}
+
+/**
+ * Saves settings and a key. The key comes second, so that it is never used with settings that it was not meant for;
+ * but where the host wants it first, the settings are refused for nothing else.
+ */
+async function save(list: Change[], keyEnv?: string, key = '') {
+  try {
+    await putSettings(list)
+  } catch (e) {
+    const alone = e instanceof APIError && e.problems.length === 1
+    if (!keyEnv || !key || !alone || missingKey(said(e)) !== keyEnv) throw e
+    await storeKey(keyEnv, key)
+    return putSettings(list)
+  }
+  if (keyEnv && key) await storeKey(keyEnv, key)
 }
 
 const said = (e: unknown) => (e instanceof Error ? e.message : String(e))
