@@ -112,6 +112,8 @@ export async function read(path: string): Promise<string> {
 
 - [x] Latin
 - [ ] Kana: ひらがなとカタカナ
+- A plain one beside them
+  - and one below it
 
 <b onclick="alert(1)">raw HTML stays text</b>`
 
