@@ -5,6 +5,7 @@ import { duration, seconds } from '../lib/format'
 import { useNow } from '../lib/hooks'
 import { visibleLine } from '../lib/visible'
 import { useFold } from '../state/folds'
+import { useStore } from '../state/store'
 import { Spinner } from '../ui/button'
 import { describe, kind, phase, reach, type Phase } from './describe'
 import { ToolBody } from './tool-body'
@@ -72,7 +73,8 @@ export function PhaseIcon({ phase }: { phase: Phase }) {
 }
 
 function Time({ tool, running }: { tool: Tool; running: boolean }) {
-  const now = useNow(running)
+  const connected = useStore((s) => s.connection === 'open')
+  const now = useNow(running && connected)
   const ms = running && tool.started ? now - new Date(tool.started).getTime() : tool.durationMs
   if (ms === undefined) return null
   return <span className="tool-time">{running ? seconds(ms) : duration(ms)}</span>
