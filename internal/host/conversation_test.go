@@ -16,9 +16,9 @@ func TestLines_AreGathered(t *testing.T) {
 	const lines = 10_000
 	r := serve(t, t.TempDir(), nil)
 	c := &conversation{id: "s", transcript: newTranscript(nil), running: true, accepted: make(chan struct{})}
-	r.mu.Lock()
+	r.Host.mu.Lock()
 	r.conversations["s"] = c
-	r.mu.Unlock()
+	r.Host.mu.Unlock()
 	take := func(e agent.Event) {
 		t.Helper()
 		e.Session = "s"
