@@ -70,12 +70,5 @@ export async function failure(response: Response): Promise<APIError> {
   return new APIError(response.status, message, text('code'), text('hint'), body)
 }
 
-/** What went wrong, as a sentence. */
-export function sentence(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error)
-  const first = text.charAt(0).toUpperCase() + text.slice(1)
-  return /[.!?…]$/.test(first) ? first : `${first}.`
-}
-
 export const path = (strings: TemplateStringsArray, ...values: string[]) =>
   strings.reduce((all, part, i) => all + part + (i < values.length ? encodeURIComponent(values[i]!) : ''), '')

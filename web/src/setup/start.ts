@@ -53,7 +53,7 @@ export function useStart(problem: string | undefined, show: (step: StepName) => 
  */
 async function save(list: Change[], keyEnv?: string, key = '') {
   try {
-    await putSettings(list)
+    if (list.length > 0) await putSettings(list)
   } catch (e) {
     const alone = e instanceof APIError && e.problems.length === 1
     if (!keyEnv || !key || !alone || missingKey(said(e)) !== keyEnv) throw e
