@@ -326,3 +326,35 @@ func (c *hostClient) done() {
 	}
 	c.s.checkNothingIsLeft()
 }
+
+// asked waits for a question in a session.
+func (c *hostClient) asked(id string) host.Permission {
+	c.t.Helper()
+	var q host.Permission
+	c.until("a question", func() bool {
+		if len(c.sessions[id].Permissions) == 0 {
+			return false
+		}
+		q = c.sessions[id].Permissions[0]
+		return c.sessions[id].Waiting == "you"
+	})
+	return q
+}
+
+func (c *hostClient) reply(id string, q host.Permission, option string) (int, string) {
+	c.t.Helper()
+	return c.call("POST", "/api/sessions/"+id+"/permissions/"+q.ID, map[string]string{"option": option}, nil)
+}
+
+// wasDenied checks that the last call of a session failed for a host.
+func (c *hostClient) wasDenied(id, name string) {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := len(c.items[id]) - 1
+	for ; c.items[id][at].Tool == nil; at-- {
+	}
+	if call := c.items[id][at].Tool; call.Status != "failed" || !slices.Equal(call.Denied, []string{name}) {
+		c.t.Errorf("%+v", call)
+	}
+}

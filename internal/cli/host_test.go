@@ -105,54 +105,29 @@ func TestHost_AsksThePerson(t *testing.T) {
 	c.ready()
 	id := c.newSession()
 	c.must("POST", "/api/sessions/"+id+"/mode", map[string]string{"mode": "ask"}, nil)
-	asked := func() host.Permission {
-		var q host.Permission
-		c.until("a question", func() bool {
-			if len(c.sessions[id].Permissions) == 0 {
-				return false
-			}
-			q = c.sessions[id].Permissions[0]
-			return c.sessions[id].Waiting == "you"
-		})
-		return q
-	}
-	answer := func(q host.Permission, option string) (int, string) {
-		return c.call("POST", "/api/sessions/"+id+"/permissions/"+q.ID, map[string]string{"option": option}, nil)
-	}
 	c.prompt(id, "one")
-	q := asked()
+	q := c.asked(id)
 	if q.Capability != "one" || len(q.Hosts) != 1 || q.Hosts[0] != "example.com" || len(q.Options) != 3 || q.CallID != "a" {
 		t.Errorf("%+v", q)
 	}
 	if workspace := []string{"the workspace"}; !slices.Equal(q.Net, q.Hosts) || !slices.Equal(q.Read, workspace) || !slices.Equal(q.Write, workspace) || q.Secrets == nil || len(q.Hash) != 64 {
 		t.Errorf("it does not say what else is allowed: %+v", q)
 	}
-	if status, text := answer(q, "everything"); status != http.StatusUnprocessableEntity {
+	if status, text := c.reply(id, q, "everything"); status != http.StatusUnprocessableEntity {
 		t.Errorf("%d %s", status, text)
 	}
-	if status, text := answer(q, "deny"); status != http.StatusNoContent {
+	if status, text := c.reply(id, q, "deny"); status != http.StatusNoContent {
 		t.Errorf("%d %s", status, text)
 	}
-	if status, text := answer(q, "always"); status != http.StatusConflict || !strings.Contains(text, `"gone"`) {
+	if status, text := c.reply(id, q, "always"); status != http.StatusConflict || !strings.Contains(text, `"gone"`) {
 		t.Errorf("%d %s", status, text)
 	}
 	c.says(id, "denied")
 	c.turn(id)
-	denied := func(host string) {
-		t.Helper()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		at := len(c.items[id]) - 1
-		for ; c.items[id][at].Tool == nil; at-- {
-		}
-		if call := c.items[id][at].Tool; call.Status != "failed" || !slices.Equal(call.Denied, []string{host}) {
-			t.Errorf("%+v", call)
-		}
-	}
-	denied("example.com")
+	c.wasDenied(id, "example.com")
 	c.prompt(id, "two")
-	q = asked()
-	if status, text := answer(q, "once"); status != http.StatusNoContent {
+	q = c.asked(id)
+	if status, text := c.reply(id, q, "once"); status != http.StatusNoContent {
 		t.Errorf("%d %s", status, text)
 	}
 	c.says(id, "allowed")
@@ -164,20 +139,20 @@ func TestHost_AsksThePerson(t *testing.T) {
 	c.must("POST", "/api/agent/restart", map[string]any{}, nil) // until which it was allowed
 	c.until("another agent", func() bool { return c.state.Agent.Restarts == 1 && c.state.Agent.Status == "ready" })
 	c.prompt(id, "run it")
-	if q = asked(); q.Hash != built.Hash {
+	if q = c.asked(id); q.Hash != built.Hash {
 		t.Errorf("asked about %s, built %s", q.Hash, built.Hash)
 	}
-	answer(q, "deny")
+	c.reply(id, q, "deny")
 	c.says(id, "not run")
 	c.turn(id)
-	denied("example.org")
+	c.wasDenied(id, "example.org")
 	c.prompt(id, "three")
-	q = asked()
+	q = c.asked(id)
 	c.must("POST", "/api/sessions/"+id+"/cancel", map[string]any{}, nil)
 	if end := c.turn(id); end.Stop != "cancelled" {
 		t.Errorf("%+v", end)
 	}
-	if status, text := answer(q, "always"); status != http.StatusConflict {
+	if status, text := c.reply(id, q, "always"); status != http.StatusConflict {
 		t.Errorf("%d %s", status, text)
 	}
 	c.checkSame(id)
@@ -214,14 +189,9 @@ func TestHost_ModeLasts(t *testing.T) {
 	c.items[id] = kept.Items
 	c.mu.Unlock()
 	c.prompt(id, "go")
-	var asked string
-	c.until("a question", func() bool {
-		for _, q := range c.sessions[id].Permissions {
-			asked = q.ID
-		}
-		return asked != ""
-	})
-	c.must("POST", "/api/sessions/"+id+"/permissions/"+asked, map[string]string{"option": "deny"}, nil)
+	if status, text := c.reply(id, c.asked(id), "deny"); status != http.StatusNoContent {
+		t.Errorf("%d %s", status, text)
+	}
 	c.says(id, "denied")
 	c.turn(id)
 	c.done()

@@ -24,10 +24,12 @@ import (
 // port next is sent both by the tabs that are still open.
 type access struct {
 	id       identity
-	key      string // of this process
+	instance string // names this process to other processes of the user; no secret
 	host     string // as in --host
 	port     int
 	password string // "": signing in takes a link
+
+	cookieValue, token string // a sign-in
 
 	mu    sync.Mutex
 	codes map[string]time.Time // that were not used yet, and when they end
@@ -36,7 +38,10 @@ type access struct {
 }
 
 func newAccess(id identity, host string, port int, password string) *access {
-	return &access{id: id, key: rand.Text(), host: host, port: port, password: password, codes: map[string]time.Time{}}
+	return &access{
+		id: id, instance: rand.Text(), host: host, port: port, password: password,
+		cookieValue: rand.Text(), token: rand.Text(), codes: map[string]time.Time{},
+	}
 }
 
 // codeAge is how long a link can be opened, once.
@@ -69,20 +74,15 @@ func (a *access) redeem(code string) bool {
 // cookieName holds the port, because cookies do not know ports.
 func (a *access) cookieName() string { return "tendril_" + strconv.Itoa(a.port) }
 
-// derived is a value of this process that says nothing about others.
-func (a *access) derived(purpose string) string { return identity{Secret: a.key}.mac(purpose) }
-
 func (a *access) cookie() *http.Cookie {
-	return &http.Cookie{Name: a.cookieName(), Value: a.derived("cookie"), Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}
+	return &http.Cookie{Name: a.cookieName(), Value: a.cookieValue, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}
 }
-
-func (a *access) token() string { return a.derived("token") }
 
 // signedIn looks at all cookies of the name: other servers of this machine may
 // have set one, too.
 func (a *access) signedIn(r *http.Request) bool {
-	good := func(c *http.Cookie) bool { return equal(c.Value, a.cookie().Value) }
-	return slices.ContainsFunc(r.CookiesNamed(a.cookieName()), good) && equal(r.Header.Get("X-Tendril-Token"), a.token())
+	good := func(c *http.Cookie) bool { return equal(c.Value, a.cookieValue) }
+	return slices.ContainsFunc(r.CookiesNamed(a.cookieName()), good) && equal(r.Header.Get("X-Tendril-Token"), a.token)
 }
 
 // hostAllowed reports whether a Host header names us: a page whose name was made
@@ -126,7 +126,7 @@ func originAllowed(r *http.Request) bool {
 type refusal struct {
 	status       int
 	code, detail string
-	login        string // how one signs in: link or password
+	login        string // how a stranger signs in: link or password
 }
 
 // check is the gate of all requests below /api.
@@ -136,9 +136,9 @@ func (a *access) check(r *http.Request) refusal {
 		return refusal{status: http.StatusForbidden, code: "origin", detail: "requests of other sites are refused"}
 	case !checksItself(r.URL.Path) && !a.signedIn(r):
 		if a.password != "" {
-			return refusal{http.StatusUnauthorized, "login", "this window is not signed in; sign in with the password", "password"}
+			return refusal{status: http.StatusUnauthorized, code: "login", detail: "this window is not signed in; sign in with the password", login: "password"}
 		}
-		return refusal{http.StatusUnauthorized, "login", "this window is not signed in; run `tendril` again: it opens a new link", "link"}
+		return refusal{status: http.StatusUnauthorized, code: "login", detail: "this window is not signed in; run `tendril` again: it opens a new link", login: "link"}
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && !isJSON(r):
 		return refusal{status: http.StatusUnsupportedMediaType, code: "json", detail: "changes need Content-Type: application/json"}
 	}
@@ -221,7 +221,7 @@ func (a *access) try(code, password string) refusal {
 	case a.redeem(code):
 		return refusal{}
 	}
-	return refusal{http.StatusUnauthorized, "link", "this link was used already, or is too old; if nobody but you can have used it, run `tendril` again: it opens a new one", "link"}
+	return refusal{status: http.StatusUnauthorized, code: "link", detail: "this link was used already, or is too old; if nobody but you can have used it, run `tendril` again: it opens a new one"}
 }
 
 // tryPassword compares a password, more slowly after each failure.
@@ -230,14 +230,14 @@ func (a *access) tryPassword(password string) refusal {
 	defer a.mu.Unlock()
 	switch now := time.Now(); {
 	case a.password == "":
-		return refusal{http.StatusUnauthorized, "login", "this host has no password; run `tendril` again: it opens a link", "link"}
+		return refusal{status: http.StatusUnauthorized, code: "login", detail: "this host has no password; run `tendril` again: it opens a link"}
 	case now.Before(a.slow):
-		return refusal{http.StatusTooManyRequests, "slow", "too many wrong passwords; wait a little", "password"}
+		return refusal{status: http.StatusTooManyRequests, code: "slow", detail: "too many wrong passwords; wait a little"}
 	case equal(password, a.password):
 		a.fails = 0
 		return refusal{}
 	}
 	a.fails++
 	a.slow = time.Now().Add(min(time.Second<<min(a.fails, 6), time.Minute))
-	return refusal{http.StatusUnauthorized, "password", "the password is wrong", "password"}
+	return refusal{status: http.StatusUnauthorized, code: "password", detail: "the password is wrong"}
 }

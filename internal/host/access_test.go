@@ -346,10 +346,10 @@ func TestFind(t *testing.T) {
 	if err != nil || opened == nil || opened.Shown || !strings.HasPrefix(opened.Link, r.Address()+"/open?code=") {
 		t.Errorf("%+v %v", opened, err)
 	}
-	good := r.access.id.authorization(r.access.port, r.access.greet("").Instance)
+	good := r.access.id.authorization(r.access.port, r.access.instance)
 	for _, bad := range []string{
 		"", "Tendril ", strings.TrimPrefix(good, "Tendril "), good + "0", r.access.id.authorization(r.access.port, "other"),
-		r.access.id.authorization(r.access.port+1, r.access.greet("").Instance),
+		r.access.id.authorization(r.access.port+1, r.access.instance),
 	} {
 		if resp, text := r.send("POST", "/api/host/open", `{"show":true}`, func(req *http.Request) { req.Header.Set("Authorization", bad) }); resp.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%q: %d %s", bad, resp.StatusCode, text)

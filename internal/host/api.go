@@ -133,5 +133,5 @@ func (h *Host) login(_ context.Context, in *struct{ Body SignIn }) (*struct {
 	return &struct {
 		Cookie http.Cookie `header:"Set-Cookie"`
 		Body   SignedIn
-	}{*h.access.cookie(), SignedIn{h.access.token()}}, nil
+	}{*h.access.cookie(), SignedIn{h.access.token}}, nil
 }

@@ -36,7 +36,7 @@ type Opened struct {
 }
 
 func (a *access) greet(nonce string) Greeting {
-	return Greeting{Instance: a.key[:8], Proof: a.id.greeting(a.port, a.key[:8], nonce)}
+	return Greeting{Instance: a.instance, Proof: a.id.greeting(a.port, a.instance, nonce)}
 }
 
 func (id identity) greeting(port int, instance, nonce string) string {
@@ -70,8 +70,8 @@ func (h *Host) openApp(_ context.Context, in *struct {
 	}
 },
 ) (*of[Opened], error) {
-	instance := h.access.greet("").Instance
-	if !equal(in.Authorization, h.access.id.authorization(h.access.port, instance)) {
+	a := h.access
+	if !equal(in.Authorization, a.id.authorization(a.port, a.instance)) {
 		return nil, problemOf(http.StatusUnauthorized, "proof", errors.New("only processes of the user who started this host may do this"))
 	}
 	var o Opened
@@ -81,7 +81,7 @@ func (h *Host) openApp(_ context.Context, in *struct {
 	if !o.Shown {
 		o.Link = h.Link()
 	}
-	o.Proof = h.access.id.linkProof(h.access.port, instance, o.Link)
+	o.Proof = a.id.linkProof(a.port, a.instance, o.Link)
 	return &of[Opened]{o}, nil
 }
 

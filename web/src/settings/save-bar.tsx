@@ -8,6 +8,7 @@ import { Button } from '../ui/button'
 import { Dialog } from '../ui/dialog'
 import { FieldError } from '../ui/field'
 import type { Form } from './form'
+import { sectionOf } from './places'
 
 /** What was changed, and Save: the host tries the settings before it writes them. */
 export function SaveBar({ form }: { form: Form }) {
@@ -53,15 +54,6 @@ export function SaveBar({ form }: { form: Form }) {
   )
 }
 
-/** The section in which a setting is, by how its path begins. */
-const places = [
-  ['model', 'Model', 'model'],
-  ['places', 'Where things are', 'workspace'],
-  ['places', 'Where things are', 'sandbox.denoPath'],
-  ['sandbox', 'Sandbox', 'sandbox'],
-  ['bounds', 'Bounds and budgets', ''],
-] as const
-
 /** Why nothing was saved, once: what is wrong with a field stands there. */
 function Failure({ form, error }: { form: Form; error: unknown }) {
   const providers = useProviders()
@@ -72,8 +64,8 @@ function Failure({ form, error }: { form: Form; error: unknown }) {
   if (texts.length > 0) return <div className="grid gap-1">{[...new Set(texts)].map((text) => <FieldError key={text} text={plain(text)} />)}</div>
   const marked = Object.keys(form.changes).find((path) => form.problem(path))
   if (marked === undefined) return <FieldError text={plain(error)} />
-  const [section, label] = places.find(([, , start]) => marked.startsWith(start)) ?? places[0]
-  return <FieldError text="Not saved: see what is marked in" action={<Link className="link-btn" href={`/settings/${section}`}>{label}</Link>} />
+  const { id, label } = sectionOf(marked)
+  return <FieldError text="Not saved: see what is marked in" action={<Link className="link-btn" href={`/settings/${id}`}>{label}</Link>} />
 }
 
 function SessionName({ id }: { id: string }) {

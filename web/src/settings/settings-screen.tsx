@@ -6,24 +6,16 @@ import { Doctor } from './doctor'
 import { useForm } from './form'
 import { Keys } from './keys'
 import { ModelSettings } from './model'
+import { sections } from './places'
 import { SaveBar } from './save-bar'
 import { Bounds, Places, Sandbox } from './sections'
-
-const sections = [
-  { id: 'model', label: 'Model' },
-  { id: 'keys', label: 'Keys' },
-  { id: 'sandbox', label: 'Sandbox' },
-  { id: 'bounds', label: 'Bounds and budgets' },
-  { id: 'places', label: 'Where things are' },
-  { id: 'doctor', label: 'Doctor' },
-]
 
 /** All settings. What was changed stays changed while one looks at other sections, until it is saved. */
 export function SettingsScreen({ section = 'model', item }: { section?: string; item?: string }) {
   const { form, query } = useForm()
   const dismiss = form?.dismiss
   useEffect(() => dismiss?.(), [section]) // what Save said belongs to the section where it was pressed
-  const current = sections.find((s) => s.id === section) ?? sections[0]!
+  const current = sections.find((s) => s.id === section) ?? sections[0]
   return (
     <div className="settings">
       <nav className="settings-nav" aria-label="Settings">

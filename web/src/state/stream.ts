@@ -16,10 +16,7 @@ let retry: ReturnType<typeof setTimeout> | undefined
 /** Connects, and stays connected. */
 export function connect() {
   onResync(() => reconnect(pause, ''))
-  onSignIn(() => {
-    signedIn()
-    reconnect(0, '')
-  })
+  onSignIn(resume)
   start()
 }
 
