@@ -173,7 +173,7 @@ func (h *Host) prompt(ctx context.Context, id, text string) error {
 	if strings.TrimSpace(text) == "" {
 		return errors.New("the prompt is empty; write what you want to be done")
 	}
-	agentChild, err := h.supervisor.ready()
+	agentChild, err := h.supervisor.await(ctx)
 	if err != nil {
 		return err
 	}

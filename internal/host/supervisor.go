@@ -40,13 +40,15 @@ type supervisor struct {
 
 	mu    sync.Mutex
 	state Agent
-	child *child // the one that is ready
+	child *child        // the one that is ready
+	next  chan struct{} // closed when the state changes
 }
 
 func newSupervisor(command func() *exec.Cmd, p peer, changed func(Agent), down func(*child)) *supervisor {
 	return &supervisor{
 		command: command, peer: p, changed: changed, down: down,
-		restart: make(chan chan struct{}), state: Agent{Status: "stopped", Since: time.Now()},
+		restart: make(chan chan struct{}), state: Agent{Status: "starting", Since: time.Now()},
+		next: make(chan struct{}),
 	}
 }
 
@@ -145,7 +147,28 @@ func (s *supervisor) set(status string, err error, stderr []string) {
 	if err != nil {
 		s.state.Error = err.Error()
 	}
+	close(s.next)
+	s.next = make(chan struct{})
 	s.changed(s.state)
+}
+
+// await returns the child that answers, and waits for one that is being
+// started: until it is there, nothing starts it any more, or ctx ends.
+func (s *supervisor) await(ctx context.Context) (*child, error) {
+	for {
+		s.mu.Lock()
+		status, next := s.state.Status, s.next
+		s.mu.Unlock()
+		c, err := s.ready()
+		if err == nil || status == "failed" || status == "stopped" {
+			return c, err
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 // ready returns the child that answers.

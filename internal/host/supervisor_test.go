@@ -132,6 +132,37 @@ func TestSupervisor_AfreshForgetsCrashes(t *testing.T) {
 	s.reaches(t, "ready")
 }
 
+// TestSupervisor_Await: who needs the agent while it is being started gets it
+// as soon as it answers, and hears when it does not come.
+func TestSupervisor_Await(t *testing.T) {
+	t.Parallel()
+	s := supervise(t, "good")
+	c, err := s.await(t.Context()) // at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := killGroup(c.cmd.Process); err != nil {
+		t.Fatal(err)
+	}
+	s.reaches(t, "restarting")
+	if again, err := s.await(t.Context()); err != nil || again == c {
+		t.Errorf("after a crash: %v %v", again, err)
+	}
+	s.how.Store("silent")
+	go func() { _ = s.startAfresh(t.Context()) }()
+	s.reaches(t, "starting")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := s.await(ctx); err == nil || !strings.Contains(err.Error(), "try again in a moment") {
+		t.Errorf("silent: %v", err)
+	}
+	broken := supervise(t, "broken")
+	broken.reaches(t, "restarting")
+	if _, err := broken.await(t.Context()); err == nil || !strings.Contains(err.Error(), "restart it") {
+		t.Errorf("broken: %v", err)
+	}
+}
+
 func TestSupervisor_SilentAgentIsKilled(t *testing.T) {
 	t.Parallel()
 	s := supervise(t, "silent")
