@@ -20,11 +20,21 @@ import (
 //
 // A crash before 4 leaves the old state: the version's files are removed again.
 // A crash after 4 leaves the new one: the readable copy is written.
+//
+// A deletion is kept in the same order: its record takes the place of the
+// version, an index without the entry is the commit point, and the readable copy
+// is removed.
 
-// journal says which version was being kept when a crash came.
+// journal says what was being kept when a crash came.
 type journal struct {
 	Name string `json:"name"`
 	versionRef
+	// Deleted: not a version was kept, but the record of a deletion.
+	Deleted bool `json:"deleted,omitempty"`
+	// Old: the entry has the seed's format, and does not name its version.
+	Old bool `json:"old,omitempty"`
+	// Kept: the version was there before, and stays whatever happens.
+	Kept bool `json:"kept,omitempty"`
 	// Copy is the SHA-256 of the readable copy before, "" when there was none:
 	// only that one is replaced after a crash.
 	Copy string `json:"copy,omitempty"`
@@ -38,6 +48,7 @@ type candidate struct {
 	evidence Evidence
 	pending  bool // it waits for a person
 	note     string
+	base     *entry // that of its capability, when the index has none
 }
 
 // keep makes a candidate a version of its capability. Only what the gate cannot
@@ -52,29 +63,46 @@ func (r *Registry) keep(ctx context.Context, c candidate) (v *version, err error
 			return err
 		}
 		if v = r.unchanged(ix, &c); v != nil {
-			return r.recordAdmission(ctx, v, c.by.Request)
+			return r.recordAdmission(ctx, v, c.evidence, c.by.Request)
 		}
 		if err := r.keepDrift(ix, c.def.Name, c.source); err != nil {
 			return err
 		}
-		v = r.newVersion(ix, &c)
-		return r.commit(ctx, ix, v, &c)
+		before := ix.find(c.def.Name)
+		if before == nil {
+			before = c.base
+		}
+		v = r.newVersion(before, &c)
+		entry := activeEntry(before, v, StatusActive)
+		switch {
+		case c.pending && ix.find(c.def.Name) != nil && before.status != StatusPending:
+			entry = pendingEntry(before, v)
+		case c.pending:
+			entry = activeEntry(before, v, StatusPending)
+		}
+		return r.commit(ctx, ix, v, entry, c.by.Request)
 	})
 	return v, writeError(err)
 }
 
-func (r *Registry) newVersion(ix *index, c *candidate) *version {
-	name := c.def.Name
-	return &version{
-		Name: name, Version: nextNumber(r.root, name, ix.find(name)).String(),
+// newVersion makes a candidate the next version of its capability, whose entry,
+// if there is one, is before.
+func (r *Registry) newVersion(before *entry, c *candidate) *version {
+	v := &version{
+		Name: c.def.Name, Version: nextNumber(r.root, c.def.Name, before).String(),
 		Hash:       admissionHash(&c.def, c.source, nil),
 		CreatedBy:  c.by.By,
 		Created:    r.opts.Now().UTC().Truncate(1e9),
+		Person:     c.by.Person,
 		Model:      c.by.Model,
 		Session:    c.by.Session,
 		Note:       c.note,
 		Definition: c.def, Gate: &c.evidence, Source: c.source,
 	}
+	if before != nil {
+		v.Parent = before.hash
+	}
+	return v
 }
 
 // unchanged returns the active version when the candidate is the same, so that
@@ -95,21 +123,16 @@ func (r *Registry) unchanged(ix *index, c *candidate) *version {
 	return v
 }
 
-// commit is the six operations. An error before the commit point undoes them.
-func (r *Registry) commit(ctx context.Context, ix *index, v *version, c *candidate) error {
-	before := ix.find(v.Name)
-	entry := activeEntry(before, v, StatusActive)
-	switch {
-	case c.pending && before != nil && before.status != StatusPending:
-		entry = pendingEntry(before, v)
-	case c.pending:
-		entry = activeEntry(before, v, StatusPending)
-	}
-	if err := r.stage(v); err != nil {
+// commit is the six operations, for a version and the entry that then stands for
+// its capability. An error before the commit point undoes them.
+func (r *Registry) commit(ctx context.Context, ix *index, v *version, entry *entry, request string) error {
+	if err := r.stage(v, entry.hash == ""); err != nil {
 		return errors.Join(err, r.recover())
 	}
-	if err := r.recordAdmission(ctx, v, c.by.Request); err != nil {
-		return errors.Join(fmt.Errorf("record the admission: %w", err), r.recover())
+	if v.Gate != nil {
+		if err := r.recordAdmission(ctx, v, *v.Gate, request); err != nil {
+			return errors.Join(err, r.recover())
+		}
 	}
 	if err := replace(r.disk, indexPath, ix.with(entry).encode()); err != nil {
 		return errors.Join(err, r.recover())
@@ -121,17 +144,30 @@ func (r *Registry) commit(ctx context.Context, ix *index, v *version, c *candida
 			return nil
 		}
 	}
-	if err := r.disk.Remove(journalPath); err != nil {
-		r.notify(fmt.Sprintf("the journal of a finished registration could not be removed: %v", err), "the next start removes it")
-	}
+	r.finish()
 	return nil
 }
 
+// finish ends what was committed. The next start removes a journal that stays.
+func (r *Registry) finish() {
+	if err := r.disk.Remove(journalPath); err != nil {
+		r.notify(fmt.Sprintf("the journal of a finished change could not be removed: %v", err), "the next start removes it")
+	}
+	if err := r.prepareForGit(); err != nil {
+		r.notify(fmt.Sprintf("tools/.gitattributes and tools/.gitignore could not be written: %v", err), "they keep git from changing what Tendril compares byte for byte")
+	}
+}
+
+// begin writes the journal.
+func (r *Registry) begin(j journal) error {
+	current, _ := readableCopy(r.root, j.Name) // unreadable: nothing that a repair may replace
+	j.Copy = digest(current)
+	return replace(r.disk, journalPath, indent(encode(j)))
+}
+
 // stage writes the journal and the files of a version.
-func (r *Registry) stage(v *version) error {
-	current, _ := readableCopy(r.root, v.Name) // unreadable: nothing that a repair may replace
-	j := journal{Name: v.Name, versionRef: v.ref(), Copy: digest(current)}
-	if err := replace(r.disk, journalPath, indent(encode(j))); err != nil {
+func (r *Registry) stage(v *version, old bool) error {
+	if err := r.begin(journal{Name: v.Name, versionRef: v.ref(), Old: old}); err != nil {
 		return err
 	}
 	return writeVersion(r.disk, v)
@@ -140,37 +176,43 @@ func (r *Registry) stage(v *version) error {
 // keepAlone keeps a version that no index names: a person's text before an
 // update, or the source of an old workspace as it was admitted.
 func (r *Registry) keepAlone(v *version) error {
-	if err := r.stage(v); err != nil {
+	if err := r.stage(v, false); err != nil {
 		return errors.Join(err, r.recover())
 	}
 	return r.disk.Remove(journalPath)
 }
 
 // keepDrift keeps the readable copy as a version when it is not the active
-// version's text, before an update replaces it.
+// version's text, before a change replaces or removes it.
 func (r *Registry) keepDrift(ix *index, name string, coming []byte) error {
 	current, err := readableCopy(r.root, name)
 	if err != nil {
 		return fmt.Errorf("tools/%s.ts would be replaced and cannot be kept: %w", name, err)
 	}
-	if current == nil || bytes.Equal(current, coming) {
+	if current == nil || bytes.Equal(current, coming) || r.holds(name, current) {
 		return nil
 	}
-	for _, k := range keptVersions(r.root, name) {
-		if source, err := readFile(r.root, k.base+".ts", maxKept); err == nil && bytes.Equal(source, current) {
-			return nil
-		}
-	}
-	def := Definition{Name: name, Triggers: []string{}, Suppression: []string{}, Capability: "Unknown: a source without an entry."}
 	e := ix.find(name)
-	if e != nil {
-		def = e.def
+	c := candidate{source: current, by: Provenance{By: ByHuman}, note: "kept before a change; it has not passed the gate"}
+	if e == nil {
+		c.def = Definition{Name: name, Triggers: []string{}, Suppression: []string{}, Capability: "Unknown: a source without an entry."}
+	} else if c.def = e.def; e.hash == "" && len(keptVersions(r.root, name)) == 0 { // never ran here
+		c.by.By = e.author()
 	}
-	c := candidate{def: def, source: current, by: Provenance{By: ByHuman}, note: "kept before an update; it has not passed the gate"}
-	v := r.newVersion(ix, &c)
+	v := r.newVersion(e, &c)
 	v.Gate = nil
 	v.Lenient = e == nil || e.hash == ""
 	return r.keepAlone(v)
+}
+
+// holds reports whether a version of name has this source.
+func (r *Registry) holds(name string, source []byte) bool {
+	for _, k := range keptVersions(r.root, name) {
+		if kept, err := readFile(r.root, k.base+".ts", maxKept); err == nil && bytes.Equal(kept, source) {
+			return true
+		}
+	}
+	return false
 }
 
 // recover completes or undoes what a crash interrupted. The lock is held.
@@ -186,32 +228,42 @@ func (r *Registry) recover() error {
 	if err == nil {
 		err = json.Unmarshal(data, &j)
 	}
-	if _, ok := parseNumber(j.Version); err != nil || !ok || !validName(j.Name) || !validHash(j.Hash) {
-		r.notify("the journal of an interrupted registration cannot be read; it was removed", "")
+	if _, ok := parseNumber(j.Version); err != nil || !ok || !validName(j.Name) || !j.Deleted && !validHash(j.Hash) {
+		r.notify("the journal of an interrupted change cannot be read; it was removed", "")
 		return r.disk.Remove(journalPath)
 	}
-	if err := r.settle(&j); err != nil {
+	if err := r.conclude(&j); err != nil {
 		return err
 	}
 	return r.disk.Remove(journalPath)
 }
 
-// settle brings the version that a journal names to the old or the new state,
-// as index.json says.
-func (r *Registry) settle(j *journal) error {
-	e, readable := r.named(j)
-	base := versionBase(j.Name, j.versionRef)
-	switch {
-	case !readable:
-		return nil // the version stays, to rebuild the index from
-	case e == nil:
-		return errors.Join(r.disk.Remove(base+".json"), r.disk.Remove(base+".ts"), r.removeEmpty(j.Name))
-	case e.pending != nil:
-		return nil
+// conclude brings what a journal names to the old or the new state, as index.json
+// says.
+func (r *Registry) conclude(j *journal) error {
+	e, readable := r.entryNow(j.Name)
+	if !readable {
+		return nil // what was kept stays, to rebuild the index from
 	}
 	current, err := readableCopy(r.root, j.Name)
-	if err != nil || digest(current) != j.Copy {
-		return nil // written already, or edited since: a person's text
+	unchanged := err == nil && digest(current) == j.Copy // else written already, or edited since: a person's text
+	if j.Deleted {
+		switch {
+		case e != nil:
+			return r.undo(j, tombstonePath(j.Name, j.Version))
+		case unchanged:
+			return r.disk.Remove(copyPath(j.Name))
+		}
+		return nil
+	}
+	base := versionBase(j.Name, j.versionRef)
+	switch {
+	case !e.names(j) && j.Kept:
+		return nil
+	case !e.names(j):
+		return r.undo(j, base+".json", base+".ts")
+	case e.pending != nil || !unchanged:
+		return nil
 	}
 	v, err := readVersion(r.root, base)
 	if err != nil {
@@ -220,9 +272,30 @@ func (r *Registry) settle(j *journal) error {
 	return replace(r.disk, copyPath(j.Name), v.Source)
 }
 
-// named returns the entry that names the version of the journal, or nil. A
-// missing index names none; of one that cannot be read nobody knows.
-func (r *Registry) named(j *journal) (e *entry, readable bool) {
+// undo removes the files of a change that was not committed.
+func (r *Registry) undo(j *journal, files ...string) error {
+	for _, file := range files {
+		if err := r.disk.Remove(file); err != nil {
+			return err
+		}
+	}
+	return r.removeEmpty(j.Name)
+}
+
+// names reports whether an entry stands for the version of a journal.
+func (e *entry) names(j *journal) bool {
+	switch {
+	case e == nil:
+		return false
+	case j.Old:
+		return e.hash == ""
+	}
+	return e.hash == j.Hash && e.version == j.Version || e.pending != nil && *e.pending == j.versionRef
+}
+
+// entryNow is the entry of a name, nil when the index has none. Of an index that
+// cannot be read nobody knows.
+func (r *Registry) entryNow(name string) (e *entry, readable bool) {
 	data, err := readFile(r.root, indexPath, maxIndex)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, true
@@ -234,14 +307,7 @@ func (r *Registry) named(j *journal) (e *entry, readable bool) {
 	if err != nil || ix.conflict != "" {
 		return nil, false
 	}
-	for _, e := range ix.entries {
-		active := e.def.Name == j.Name && e.hash == j.Hash && e.version == j.Version
-		waiting := e.def.Name == j.Name && e.pending != nil && *e.pending == j.versionRef
-		if active || waiting {
-			return e, true
-		}
-	}
-	return nil, true
+	return ix.find(name), true
 }
 
 // removeEmpty removes the folder of a name that has no version any more.

@@ -56,6 +56,7 @@ func (c *mergeConflict) index() *index {
 		ix.conflict = intro
 		return ix
 	}
+	ix.fields = ours.fields
 	var differences []string
 	for _, name := range union2(ours.names(), theirs.names()) {
 		a, b := ours.find(name), theirs.find(name)
@@ -67,6 +68,7 @@ func (c *mergeConflict) index() *index {
 			difference := fmt.Sprintf("%s is %s in %s and %s in %s", name, side(a), quote(c.names[0]), side(b), quote(c.names[1]))
 			differences = append(differences, difference)
 			e.conflict = intro + ": " + difference
+			ix.disputes = append(ix.disputes, dispute{name, a, b})
 		}
 		ix.entries = append(ix.entries, e)
 	}
@@ -75,6 +77,13 @@ func (c *mergeConflict) index() *index {
 		ix.conflict += ": " + strings.Join(differences[:min(5, len(differences))], "; ")
 	}
 	return ix
+}
+
+// dispute is a capability of which an index tells two things; nil is an absent
+// entry.
+type dispute struct {
+	name         string
+	ours, theirs *entry
 }
 
 func side(e *entry) string {

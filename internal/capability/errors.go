@@ -58,17 +58,31 @@ type UnknownError struct {
 	Near []string // names that look like it, best first
 	// Loose is set when tools/<name>.ts exists without an entry in the index.
 	Loose bool
+	// Kept is set when versions of it are kept: it was deleted, or its entry was
+	// removed.
+	Kept bool
 }
 
 func (e *UnknownError) Error() string {
 	text := fmt.Sprintf("there is no capability %s", quote(e.Name))
-	if e.Loose {
+	if e.Loose && !e.Kept {
 		text += fmt.Sprintf("; tools/%s.ts exists, but a source without an entry in tools/index.json does not run: register it", e.Name)
+	}
+	if e.Kept {
+		text += "; versions of it are kept, and a person can bring it back with: tendril capability restore " + e.Name
 	}
 	if len(e.Near) > 0 {
 		text += "; near it: " + strings.Join(e.Near, ", ")
 	}
 	return text + "; list the capabilities, or register one"
+}
+
+// ArchivedError means that a person has archived a capability: it is kept, and
+// does not run.
+type ArchivedError struct{ Name string }
+
+func (e *ArchivedError) Error() string {
+	return fmt.Sprintf("%s is archived and does not run; a person can bring it back with: tendril capability restore %s", e.Name, e.Name)
 }
 
 // PendingError means that a version waits until a person allows what it asks
@@ -117,7 +131,7 @@ func (e *MissingSourceError) Error() string {
 	case e.Edited:
 		text += fmt.Sprintf("; tools/%s.ts holds another text, which a person can make a version with: tendril capability accept %s", e.Name, e.Name)
 	case len(e.Kept) > 0:
-		text += fmt.Sprintf("; a person can copy one to tools/%s.ts and run: tendril capability accept %s", e.Name, e.Name)
+		text += fmt.Sprintf("; a person can go back to it with: tendril capability rollback %s %s", e.Name, e.Kept[len(e.Kept)-1])
 	default:
 		text += fmt.Sprintf(": neither tools/%s.ts nor a version of it is there; a person can put the file back and run: tendril capability accept %s", e.Name, e.Name)
 	}
@@ -132,5 +146,5 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	return e.Message + "; nothing is written until it is resolved in tools/index.json"
+	return e.Message + "; nothing is written until a person has chosen with: tendril capability resolve"
 }

@@ -23,8 +23,11 @@ type submission struct {
 	// lenient is for workspaces that are older than the gate: what a new
 	// capability would be refused for is a warning, as long as it can run.
 	lenient bool
+	// override: a person takes it although its type check fails.
+	override bool
 
-	waiting []string // found by the gate: hosts that a person must allow first
+	waiting  []string // found by the gate: hosts that a person must allow first
+	overrode bool     // found by the gate: override was needed
 }
 
 // verdict is what a step found. A step that refuses returns a *[Refusal].
@@ -75,6 +78,7 @@ func (r *Registry) pass(ctx context.Context, s *submission, report func(Step)) (
 			return evidence, err
 		}
 	}
+	evidence.Overridden = s.overrode
 	return evidence, nil
 }
 
@@ -144,12 +148,13 @@ func (r *Registry) judgeTypes(ctx context.Context, s *submission) (verdict, erro
 	if len(found) == 0 {
 		return verdict{}, nil
 	}
-	if !s.lenient {
+	if !s.lenient && !s.override {
 		return verdict{}, &Refusal{
 			Step: StepTypes, Message: count(len(found), "type error"), Diagnostics: found,
 			Hint: "correct these lines and register again; args has the type that definition.parameters describes",
 		}
 	}
+	s.overrode = s.override && !s.lenient
 	warnings := []string{count(len(found), "type error")}
 	for _, d := range found[:min(3, len(found))] {
 		warnings = append(warnings, formatDiagnostic(d))
@@ -185,20 +190,24 @@ func (r *Registry) mayRegister(ctx context.Context, ix *index, name string) erro
 		if e.conflict != "" {
 			return &ConflictError{Name: name, Message: e.conflict}
 		}
+		if e.status != StatusArchived {
+			return nil
+		}
+	}
+	live := ix.live()
+	if len(live) < r.opts.Max {
 		return nil
 	}
-	if len(ix.entries) < r.opts.Max {
-		return nil
-	}
-	least, err := r.leastUsed(ctx, ix.names(), 3)
+	least, err := r.leastUsed(ctx, live, 3)
 	if err != nil {
 		return err
 	}
 	slices.Sort(least)
 	return &Refusal{
 		Step:    StepShape,
-		Message: fmt.Sprintf("the registry holds %d capabilities, and registry.maxCapabilities is %d", len(ix.entries), r.opts.Max),
-		Hint:    fmt.Sprintf("extend an existing capability under its own name; the least used ones are %s", strings.Join(least, ", ")),
+		Message: fmt.Sprintf("the registry holds %d capabilities, and registry.maxCapabilities is %d", len(live), r.opts.Max),
+		Hint: fmt.Sprintf("extend an existing capability under its own name, or tell the user to make room; the least used ones are %s, and a person can archive one with: tendril capability archive %s",
+			strings.Join(least, ", "), least[0]),
 	}
 }
 
@@ -238,7 +247,12 @@ func (r *Registry) Register(ctx context.Context, def Definition, code string, by
 // replaces warns of a version that is described as something else than the one
 // before it: the name may have been taken by mistake.
 func replaces(old *entry, def Definition) string {
-	if old == nil || old.def.Capability == def.Capability {
+	switch {
+	case old == nil:
+		return ""
+	case old.status == StatusArchived:
+		return def.Name + " was archived; with this version it is listed and runs again"
+	case old.def.Capability == def.Capability:
 		return ""
 	}
 	return fmt.Sprintf("%s %s was described as %s; if this does something else, register it under a name of its own", def.Name, old.version, quote(old.def.Capability))

@@ -10,9 +10,9 @@ import (
 )
 
 // grant says what v may reach now, by its definition, policy and approvals.
-func (r *Registry) grant(ctx context.Context, e *entry, v *version) (sandbox.Grant, []string, error) {
+func (r *Registry) grant(ctx context.Context, v *version) (sandbox.Grant, []string, error) {
 	p := v.Definition.Permissions
-	if p == nil && e.hash == "" {
+	if p == nil && v.Lenient {
 		return r.grantOld(ctx, v)
 	}
 	if p == nil {

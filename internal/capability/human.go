@@ -10,38 +10,113 @@ import (
 // ErrNothingToDo means that a person's decision would change nothing.
 var ErrNothingToDo = errors.New("nothing to do")
 
-// Accept makes a person's edit of tools/<name>.ts the new active version, after
-// the gate. by is kept as its author's session, "" if there is none.
-func (r *Registry) Accept(ctx context.Context, name, by string) (*Admission, error) {
+// Acceptance is how a person accepts an edit.
+type Acceptance struct {
+	By Provenance
+	// Override accepts the edit although its type check fails. The other steps
+	// of the gate refuse all the same.
+	Override bool
+}
+
+// Accept makes what a person changed in tools/<name>.ts, or in its entry in
+// tools/index.json, the new active version, after the gate. What the entry does
+// not tell is as it was: other programs drop what they do not know.
+func (r *Registry) Accept(ctx context.Context, name string, how Acceptance, report func(Step)) (*Admission, error) {
+	a, err := r.accept(ctx, name, how, report)
+	if err != nil {
+		return nil, fmt.Errorf("accept %s: %w", name, err)
+	}
+	return a, nil
+}
+
+func (r *Registry) accept(ctx context.Context, name string, how Acceptance, report func(Step)) (*Admission, error) {
 	e, err := r.find(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	source, err := readableCopy(r.root, name)
 	if err != nil {
-		return nil, fmt.Errorf("accept %s: %w", name, err)
+		return nil, err
 	}
 	if source == nil {
-		return nil, fmt.Errorf("accept %s: tools/%s.ts does not exist", name, name)
+		return nil, fmt.Errorf("tools/%s.ts does not exist; it can be had back with: tendril capability restore %s", name, name)
+	}
+	if findConflict(source) != nil {
+		return nil, fmt.Errorf("tools/%s.ts holds git's conflict markers; edit it first, or take a version with: tendril capability rollback %s VERSION", name, name)
 	}
 	def := e.def
 	if v, err := r.active(e); err == nil {
-		def = v.Definition
-		if e.hash != "" && bytes.Equal(v.Source, source) {
-			return nil, fmt.Errorf("accept %s: tools/%s.ts is the active version %s: %w", name, name, v.Version, ErrNothingToDo)
+		def = edited(&v.Definition, e)
+		same := bytes.Equal(v.Source, source) && canonicalOf(&def) == canonicalOf(&v.Definition)
+		if same && e.hash == v.Hash {
+			return nil, fmt.Errorf("tools/%s.ts is the active version %s: %w", name, v.Version, ErrNothingToDo)
 		}
 	}
-	s := &submission{def: def, source: source}
-	evidence, err := r.pass(ctx, s, nil)
+	s := &submission{def: def, source: source, override: how.Override}
+	evidence, err := r.pass(ctx, s, report)
 	if err != nil {
-		return nil, fmt.Errorf("accept %s: %w", name, err)
+		return nil, err
 	}
-	c := candidate{def: def, source: source, by: Provenance{By: ByHuman, Session: by}, evidence: evidence, pending: len(s.waiting) > 0}
+	how.By.By = ByHuman
+	c := candidate{def: def, source: source, by: how.By, evidence: evidence, pending: len(s.waiting) > 0}
 	v, err := r.keep(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("accept %s: %w", name, err)
+		return nil, err
 	}
 	return r.admission(ctx, v, evidence, c.pending)
+}
+
+// edited is a definition with what its entry says otherwise.
+func edited(def *Definition, e *entry) Definition {
+	out := *def
+	if e.problem != "" {
+		return out
+	}
+	for key, take := range map[string]func(){
+		"capability":  func() { out.Capability = e.def.Capability },
+		"triggers":    func() { out.Triggers = e.def.Triggers },
+		"suppression": func() { out.Suppression = e.def.Suppression },
+		"parameters":  func() { out.Parameters = e.def.Parameters },
+		"permissions": func() { out.Permissions = e.def.Permissions },
+		"examples":    func() { out.Examples = e.def.Examples },
+	} {
+		if e.fields.get(key) != nil {
+			take()
+		}
+	}
+	return out
+}
+
+// entryDrift tells where an entry is not what its active version says: the keys,
+// and "sha256" when another program has dropped what it did not know.
+func entryDrift(e *entry, v *version) []string {
+	var keys []string
+	if e.hash == "" && !v.Lenient {
+		keys = append(keys, "sha256")
+	}
+	now := edited(&v.Definition, e)
+	for _, field := range definitionFields(&now) {
+		for _, old := range definitionFields(&v.Definition) {
+			if field.key == old.key && !bytes.Equal(field.value, old.value) {
+				keys = append(keys, field.key)
+			}
+		}
+	}
+	return keys
+}
+
+// definitionFields are the parts of a definition that an entry has as well, in
+// the form that is hashed; an absent one is nil.
+func definitionFields(def *Definition) []member {
+	fields, err := decodeObject(canonicalDefinition(def), nil)
+	if err != nil {
+		return nil // not reached: it was just encoded
+	}
+	var out []member
+	for _, key := range []string{"capability", "triggers", "suppression", "parameters", "permissions", "examples"} {
+		out = append(out, member{key, fields.get(key)})
+	}
+	return out
 }
 
 // Approve records that a person allows what the waiting version of a capability

@@ -24,6 +24,8 @@ type index struct {
 	// conflict is set when the file holds git's conflict markers: then nothing
 	// is written.
 	conflict string
+	// disputes are the capabilities of which it tells two things.
+	disputes []dispute
 }
 
 // entry is one capability of the index: its fields as they stand there, and
@@ -93,6 +95,7 @@ func (ix *index) add(raw json.RawMessage, byName map[string]*entry) {
 		twin.conflict = fmt.Sprintf("tools/index.json has two entries of %s: %s and %s", e.def.Name, twin.describe(), e.describe())
 		ix.entries = append(ix.entries, e)
 		e.conflict = twin.conflict
+		ix.disputes = append(ix.disputes, dispute{e.def.Name, twin, e})
 	}
 }
 
@@ -109,6 +112,15 @@ func (e *entry) describe() string {
 // short is the part of a hash that file names carry.
 func short(hash string) string { return hash[:min(12, len(hash))] }
 
+// author is ByModel or ByHuman, as the entry says.
+func (e *entry) author() string {
+	by, _ := DecodeString(e.fields.get("created_by"), "created_by")
+	if by == "" {
+		return ByModel
+	}
+	return by
+}
+
 func (ix *index) find(name string) *entry {
 	for _, e := range ix.entries {
 		if e.def.Name == name {
@@ -116,6 +128,17 @@ func (ix *index) find(name string) *entry {
 		}
 	}
 	return nil
+}
+
+// live are the names of those that are not archived.
+func (ix *index) live() []string {
+	var names []string
+	for _, e := range ix.entries {
+		if e.status != StatusArchived {
+			names = append(names, e.def.Name)
+		}
+	}
+	return names
 }
 
 func (ix *index) names() []string {
@@ -186,7 +209,8 @@ func (ix *index) encode() []byte {
 }
 
 // with returns a copy of the index in which e has the place of the entry of its
-// name, or the last.
+// name. A new one comes where the order of names has it, if the index has that
+// order, so that two branches which add capabilities seldom meet; else last.
 func (ix *index) with(e *entry) *index {
 	out := &index{fields: ix.fields, entries: slices.Clone(ix.entries)}
 	for i, old := range out.entries {
@@ -195,7 +219,19 @@ func (ix *index) with(e *entry) *index {
 			return out
 		}
 	}
-	out.entries = append(out.entries, e)
+	byName := func(a, b *entry) int { return strings.Compare(a.def.Name, b.def.Name) }
+	at := len(out.entries)
+	if slices.IsSortedFunc(out.entries, byName) {
+		at, _ = slices.BinarySearchFunc(out.entries, e, byName)
+	}
+	out.entries = slices.Insert(out.entries, at, e)
+	return out
+}
+
+// without returns a copy of the index that has no entry of name.
+func (ix *index) without(name string) *index {
+	out := &index{fields: ix.fields, entries: slices.Clone(ix.entries)}
+	out.entries = slices.DeleteFunc(out.entries, func(e *entry) bool { return e.def.Name == name })
 	return out
 }
 

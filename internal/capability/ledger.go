@@ -156,16 +156,12 @@ func (r *Registry) leastUsed(ctx context.Context, names []string, n int) ([]stri
 
 // recordAdmission says that this machine's gate has let v pass. A strict
 // admission is never replaced by a lenient one.
-func (r *Registry) recordAdmission(ctx context.Context, v *version, request string) error {
-	gate := Evidence{Gate: gateVersion}
-	if v.Gate != nil {
-		gate = *v.Gate
-	}
+func (r *Registry) recordAdmission(ctx context.Context, v *version, evidence Evidence, request string) error {
 	_, err := r.opts.DB.SQL.ExecContext(ctx, `INSERT INTO admissions
 		(hash, name, version, gate, lenient, evidence, request, admitted) VALUES (?,?,?,?,?,?,?,?)
 		ON CONFLICT (hash) DO UPDATE SET gate = excluded.gate, lenient = min(lenient, excluded.lenient),
 		evidence = excluded.evidence, admitted = excluded.admitted`,
-		v.Hash, v.Name, v.Version, gateVersion, v.Lenient, string(encode(gate)), request, r.opts.Now().UTC().Format(time.RFC3339))
+		v.Hash, v.Name, v.Version, gateVersion, v.Lenient, string(encode(evidence)), request, r.opts.Now().UTC().Format(time.RFC3339))
 	if err != nil {
 		return fmt.Errorf("record the admission of %s %s: %w", v.Name, v.Version, err)
 	}
@@ -191,6 +187,30 @@ func (r *Registry) admitted(ctx context.Context, v *version) (*Evidence, error) 
 		return nil, nil
 	}
 	return &evidence, nil
+}
+
+// overridden reports whether a person has let a version pass despite what its
+// type check said, on this machine, under this or older rules of the gate.
+func (r *Registry) overridden(ctx context.Context, hash string) (bool, error) {
+	var text string
+	err := r.opts.DB.SQL.QueryRowContext(ctx, "SELECT evidence FROM admissions WHERE hash = ?", hash).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read the admission of %s: %w", short(hash), err)
+	}
+	var evidence Evidence
+	return json.Unmarshal([]byte(text), &evidence) == nil && evidence.Overridden, nil
+}
+
+// withdraw takes a version's admission back: it passes the gate before it runs
+// again.
+func (r *Registry) withdraw(ctx context.Context, hash string) error {
+	if _, err := r.opts.DB.SQL.ExecContext(ctx, "UPDATE admissions SET gate = 0 WHERE hash = ?", hash); err != nil {
+		return fmt.Errorf("withdraw the admission of %s: %w", short(hash), err)
+	}
+	return nil
 }
 
 // anyHost is the host of an approval for a whole workspace.

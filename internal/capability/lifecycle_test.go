@@ -23,7 +23,7 @@ func TestDrift(t *testing.T) {
 		t.Fatalf("drifted text runs: %q", v.Source)
 	}
 	wantNote(t, v.Notes, "tendril capability accept x")
-	a, err := r.Accept(t.Context(), "x", "")
+	a, err := r.Accept(t.Context(), "x", Acceptance{}, nil)
 	if err != nil || a.Version != "1.1.0" {
 		t.Fatalf("accept: %+v, %v", a, err)
 	}
@@ -33,7 +33,7 @@ func TestDrift(t *testing.T) {
 	if info, err := r.Show(t.Context(), "x"); err != nil || info.CreatedBy != ByHuman || len(info.Versions) != 2 {
 		t.Errorf("show: %+v, %v", info, err)
 	}
-	if _, err := r.Accept(t.Context(), "x", ""); !errors.Is(err, ErrNothingToDo) {
+	if _, err := r.Accept(t.Context(), "x", Acceptance{}, nil); !errors.Is(err, ErrNothingToDo) {
 		t.Errorf("accept of nothing: %v", err)
 	}
 	writeTool(t, opts, "x.ts", "a person's work")

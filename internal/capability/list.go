@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 )
 
 // Listing is the result of listCapabilities.
@@ -47,7 +48,9 @@ func (r *Registry) List(ctx context.Context, query string) (Listing, error) {
 	}
 	all := make([]Summary, 0, len(ix.entries))
 	for _, e := range ix.entries {
-		all = append(all, summarize(e, used))
+		if e.status != StatusArchived || e.conflict != "" {
+			all = append(all, summarize(e, used))
+		}
 	}
 	matches := len(all)
 	if words := tokens(query); len(words) > 0 {
@@ -64,6 +67,22 @@ func (r *Registry) List(ctx context.Context, query string) (Listing, error) {
 	return l, nil
 }
 
+// Archived returns the capabilities that are archived, by name.
+func (r *Registry) Archived(ctx context.Context) ([]Summary, error) {
+	ix, err := r.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	archived := []Summary{}
+	for _, e := range ix.entries {
+		if e.status == StatusArchived && e.conflict == "" {
+			archived = append(archived, summarize(e, nil))
+		}
+	}
+	slices.SortFunc(archived, func(a, b Summary) int { return strings.Compare(a.Name, b.Name) })
+	return archived, nil
+}
+
 // Active returns the definitions of the capabilities that have a version which
 // may run: not those in conflict, nor those whose first version waits for a
 // person. They are as tools/index.json has them.
@@ -74,7 +93,7 @@ func (r *Registry) Active(ctx context.Context) ([]Definition, error) {
 	}
 	active := make([]Definition, 0, len(ix.entries))
 	for _, e := range ix.entries {
-		if e.conflict == "" && e.status != StatusPending {
+		if e.conflict == "" && e.status != StatusPending && e.status != StatusArchived {
 			active = append(active, e.def)
 		}
 	}
@@ -131,8 +150,8 @@ func status(e *entry, used track) string {
 	switch {
 	case e.conflict != "":
 		return StatusConflict
-	case e.status == StatusPending:
-		return StatusPending
+	case e.status == StatusPending, e.status == StatusArchived:
+		return e.status
 	case used.has(e.def.Name, e.hash):
 		return StatusActive
 	}

@@ -33,9 +33,15 @@ type Options struct {
 	Policy    Policy
 	Approver  Approver         // nil: nobody can be asked
 	Now       func() time.Time // nil: time.Now
+	// Inspect leaves everything as it is found: nothing is repaired, and nothing
+	// can be written.
+	Inspect bool
 
 	disk disk // nil: the real one
 }
+
+// errInspecting is what a registry that is only looked at says to a writer.
+var errInspecting = errors.New("the registry is only looked at")
 
 // Notice is something that was found and mended, or that a person should mend:
 // plain sentences.
@@ -139,14 +145,14 @@ func (r *Registry) start(ctx context.Context) error {
 	if err := r.checkTools(); err != nil {
 		return err
 	}
-	if r.interrupted() {
+	if r.interrupted() && !r.opts.Inspect {
 		if err := r.exclusively(ctx, func() error { return nil }); err != nil && !errors.Is(err, ErrReadOnly) {
 			return err
 		}
 	}
 	ix, err := r.load(ctx)
 	if err == nil && ix.conflict != "" {
-		r.notify(ix.conflict, "choose one side in tools/index.json; until then nothing can be registered")
+		r.notify(ix.conflict, "choose with: tendril capability resolve; until then nothing can be registered")
 	}
 	return err
 }
@@ -189,6 +195,10 @@ func (r *Registry) load(ctx context.Context) (*index, error) {
 		ix, err = r.loadLocked()
 		return err
 	})
+	if errors.Is(err, errInspecting) {
+		rebuilt, _, err := r.rebuild()
+		return rebuilt, err
+	}
 	if errors.Is(err, ErrReadOnly) {
 		r.notify(damage+"; the workspace cannot be written, so it stays as it is and what can be read of it is used",
 			"make the workspace writable and open it again")
@@ -239,6 +249,9 @@ func (r *Registry) read() (ix *index, damage string, err error) {
 // exclusively runs f while no other writer, in any process, is at work. What a
 // crash left is repaired first.
 func (r *Registry) exclusively(ctx context.Context, f func() error) error {
+	if r.opts.Inspect {
+		return errInspecting
+	}
 	unlock, err := r.acquire(ctx)
 	if err != nil {
 		return err

@@ -35,6 +35,9 @@ func (r *Registry) Resolve(ctx context.Context, name string, report func(Step)) 
 	if err != nil {
 		return nil, err
 	}
+	if e.status == StatusArchived {
+		return nil, &ArchivedError{name}
+	}
 	var notes []string
 	if e.pending != nil {
 		if e, notes, err = r.tryPending(ctx, e, report); err != nil {
@@ -49,7 +52,7 @@ func (r *Registry) Resolve(ctx context.Context, name string, report func(Step)) 
 	if err != nil {
 		return nil, err
 	}
-	grant, more, err := r.grant(ctx, e, v)
+	grant, more, err := r.grant(ctx, v)
 	if err != nil {
 		return nil, err
 	}
@@ -86,12 +89,22 @@ func (r *Registry) find(ctx context.Context, name string) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	return r.entryOf(ix, name)
+}
+
+// entryOf is the entry of a name in the index, or why there is none.
+func (r *Registry) entryOf(ix *index, name string) (*entry, error) {
 	e := ix.find(name)
 	switch {
 	case e == nil && ix.conflict != "" && len(ix.entries) == 0:
 		return nil, &ConflictError{Message: ix.conflict}
 	case e == nil:
-		return nil, &UnknownError{Name: name, Near: near(name, ix.names()), Loose: validName(name) && r.hasCopy(name)}
+		unknown := &UnknownError{Name: name, Near: near(name, ix.live())}
+		if validName(name) {
+			unknown.Loose = r.hasCopy(name)
+			unknown.Kept = len(keptVersions(r.root, name)) > 0
+		}
+		return nil, unknown
 	case e.conflict != "":
 		return nil, &ConflictError{Name: name, Message: e.conflict}
 	}
@@ -160,7 +173,6 @@ func (r *Registry) activeOld(e *entry) (*version, error) {
 		newest = v
 	}
 	if newest != nil {
-		newest.Lenient = true
 		return newest, nil
 	}
 	source, err := readableCopy(r.root, name)
@@ -181,12 +193,8 @@ func (r *Registry) activeOld(e *entry) (*version, error) {
 
 // versionOf makes a version of an entry and a source, not kept yet.
 func (r *Registry) versionOf(e *entry, number string, source []byte) *version {
-	by, _ := DecodeString(e.fields.get("created_by"), "created_by")
-	if by == "" {
-		by = ByModel
-	}
 	return &version{
-		Name: e.def.Name, Version: number, Hash: admissionHash(&e.def, source, nil), CreatedBy: by,
+		Name: e.def.Name, Version: number, Hash: admissionHash(&e.def, source, nil), CreatedBy: e.author(),
 		Created: r.opts.Now().UTC().Truncate(time.Second), Definition: e.def, Source: source,
 	}
 }
@@ -205,7 +213,11 @@ func (r *Registry) admit(ctx context.Context, v *version, report func(Step)) (*E
 	if err != nil || evidence != nil {
 		return evidence, err
 	}
-	s := &submission{def: v.Definition, source: v.Source, version: v.Version, lenient: v.Lenient}
+	overridden, err := r.overridden(ctx, v.Hash)
+	if err != nil {
+		return nil, err
+	}
+	s := &submission{def: v.Definition, source: v.Source, version: v.Version, lenient: v.Lenient, override: overridden}
 	passed, err := r.pass(ctx, s, report)
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
@@ -219,7 +231,7 @@ func (r *Registry) admit(ctx context.Context, v *version, report func(Step)) (*E
 	if err := r.keepIfNew(ctx, &admitted); err != nil {
 		return nil, fmt.Errorf("keep %s %s: %w", v.Name, v.Version, err)
 	}
-	return &passed, r.recordAdmission(ctx, &admitted, "")
+	return &passed, r.recordAdmission(ctx, v, passed, "")
 }
 
 // keepIfNew keeps the bytes that were admitted, so that a later edit of the
@@ -249,9 +261,9 @@ func (r *Registry) drift(v *version) []string {
 	case err != nil:
 		return []string{fmt.Sprintf("tools/%s.ts cannot be read (%v); version %s runs", v.Name, err, v.Version)}
 	case current == nil:
-		return []string{fmt.Sprintf("tools/%s.ts is missing; version %s runs; to have it back, copy %s.ts there", v.Name, v.Version, versionBase(v.Name, v.ref()))}
+		return []string{fmt.Sprintf("tools/%s.ts is missing; version %s runs; to have it back: tendril capability restore %s", v.Name, v.Version, v.Name)}
 	case !bytes.Equal(current, v.Source):
-		return []string{fmt.Sprintf("tools/%s.ts was changed outside; version %s runs until a person accepts the change with: tendril capability accept %s", v.Name, v.Version, v.Name)}
+		return []string{fmt.Sprintf("tools/%s.ts was changed outside; version %s runs until a person accepts the change with: tendril capability accept %s (or takes it back with: tendril capability restore %s)", v.Name, v.Version, v.Name, v.Name)}
 	}
 	return nil
 }
@@ -265,7 +277,7 @@ func (r *Registry) tryPending(ctx context.Context, e *entry, report func(Step)) 
 		_, err = r.admit(ctx, v, report)
 	}
 	if err == nil {
-		_, _, err = r.grant(ctx, &entry{hash: v.Hash}, v)
+		_, _, err = r.grant(ctx, v)
 	}
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
@@ -298,9 +310,7 @@ func (r *Registry) activate(ctx context.Context, v *version) error {
 		if err := r.keepDrift(ix, v.Name, v.Source); err != nil {
 			return err
 		}
-		current, _ := readableCopy(r.root, v.Name) // unreadable: nothing that a repair may replace
-		j := journal{Name: v.Name, versionRef: v.ref(), Copy: digest(current)}
-		if err := replace(r.disk, journalPath, indent(encode(j))); err != nil {
+		if err := r.begin(journal{Name: v.Name, versionRef: v.ref(), Kept: true}); err != nil {
 			return err
 		}
 		if err := replace(r.disk, indexPath, ix.with(activeEntry(e, v, StatusActive)).encode()); err != nil {

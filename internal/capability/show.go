@@ -3,7 +3,10 @@ package capability
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -29,15 +32,6 @@ type Info struct {
 	Source string   `json:"source"`
 }
 
-// VersionInfo is a version that is kept.
-type VersionInfo struct {
-	Version   string    `json:"version"`
-	Hash      string    `json:"sha256"`
-	CreatedBy string    `json:"created_by,omitempty"`
-	Created   time.Time `json:"created,omitzero"`
-	Note      string    `json:"note,omitempty"`
-}
-
 // Show tells all that is known of a capability. It runs no gate. Errors are
 // those of [Registry.Resolve] that say that there is nothing to show.
 func (r *Registry) Show(ctx context.Context, name string) (*Info, error) {
@@ -55,7 +49,10 @@ func (r *Registry) Show(ctx context.Context, name string) (*Info, error) {
 	}
 	info := &Info{
 		Definition: e.def, Status: status(e, used), Version: e.version, Hash: e.hash, Grants: grantsOf(e.def.Permissions),
-		Approved: orEmpty(approved), Versions: r.versionInfos(name), Usage: used.sum(name), Notes: []string{},
+		Approved: orEmpty(approved), Usage: used.sum(name), Notes: []string{},
+	}
+	if info.Versions, err = r.versionInfos(ctx, name, e); err != nil {
+		return nil, err
 	}
 	if e.pending != nil {
 		info.Pending = e.pending.Version
@@ -78,9 +75,7 @@ func (r *Registry) showActive(ctx context.Context, info *Info, e *entry) error {
 	info.Grants = grantsOf(v.Definition.Permissions)
 	info.Source = string(v.Source)
 	info.Notes = append(info.Notes, r.drift(v)...)
-	if canonicalOf(&v.Definition) != canonicalOf(&e.def) {
-		info.Notes = append(info.Notes, "the entry in tools/index.json was changed outside; the definition of version "+v.Version+" counts")
-	}
+	info.Notes = append(info.Notes, entryNote(e, v)...)
 	info.Evidence, err = r.admitted(ctx, v)
 	return err
 }
@@ -113,7 +108,7 @@ func (r *Registry) Drift(ctx context.Context) ([]string, error) {
 		case err != nil:
 			return nil, err
 		default:
-			notes = append(notes, r.drift(v)...)
+			notes = slices.Concat(notes, r.drift(v), entryNote(e, v))
 		}
 	}
 	return notes, nil
@@ -128,17 +123,14 @@ func (r *Registry) SourcePath(name string) string {
 	return filepath.Join(r.opts.Workspace, filepath.FromSlash(copyPath(name)))
 }
 
-func canonicalOf(def *Definition) string { return string(canonicalDefinition(def)) }
-
-func (r *Registry) versionInfos(name string) []VersionInfo {
-	infos := []VersionInfo{}
-	for _, k := range keptVersions(r.root, name) {
-		v, err := readVersion(r.root, k.base)
-		if err != nil {
-			infos = append(infos, VersionInfo{Version: k.number.String(), Hash: k.hash, Note: "cannot be read: " + err.Error()})
-			continue
-		}
-		infos = append(infos, VersionInfo{Version: v.Version, Hash: v.Hash, CreatedBy: v.CreatedBy, Created: v.Created, Note: v.Note})
+// entryNote says when the entry is not what its active version says.
+func entryNote(e *entry, v *version) []string {
+	keys := entryDrift(e, v)
+	if len(keys) == 0 {
+		return nil
 	}
-	return infos
+	return []string{fmt.Sprintf("the entry of %s in tools/index.json was changed outside (%s); version %s counts until a person accepts the change with: tendril capability accept %s (or takes it back with: tendril capability restore %s)",
+		v.Name, strings.Join(keys, ", "), v.Version, v.Name, v.Name)}
 }
+
+func canonicalOf(def *Definition) string { return string(canonicalDefinition(def)) }

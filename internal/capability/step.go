@@ -38,6 +38,8 @@ type Step struct {
 type Evidence struct {
 	Gate  int    `json:"gate"` // the version of the gate's rules
 	Steps []Step `json:"steps"`
+	// Overridden: a person let it pass despite what its type check said.
+	Overridden bool `json:"overridden,omitempty"`
 }
 
 // Warnings returns the notes of the steps that warned.
@@ -60,6 +62,7 @@ const (
 // Provenance says who wrote a version, and when it was asked for.
 type Provenance struct {
 	By      string // ByModel or ByHuman
+	Person  string // who it was, of ByHuman: a login name
 	Model   string // "provider/model", of ByModel
 	Session string
 	// Request is the user's text that it was written for. It is kept in this
@@ -112,4 +115,5 @@ const (
 	StatusUnproven = "unproven" // has not
 	StatusPending  = "pending"  // waits for a person
 	StatusConflict = "conflict" // two versions of the truth
+	StatusArchived = "archived" // kept, but neither listed nor run
 )

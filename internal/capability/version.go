@@ -24,8 +24,10 @@ type version struct {
 	Hash       string     `json:"sha256"`
 	CreatedBy  string     `json:"created_by"`
 	Created    time.Time  `json:"created"`
+	Person     string     `json:"person,omitempty"`
 	Model      string     `json:"model,omitempty"`
 	Session    string     `json:"session,omitempty"`
+	Parent     string     `json:"parent,omitempty"` // hash of the version that was active before
 	Note       string     `json:"note,omitempty"`
 	Lenient    bool       `json:"lenient,omitempty"` // from a workspace that is older than the gate
 	Definition Definition `json:"definition"`
@@ -49,9 +51,18 @@ type keptVersion struct {
 
 // keptVersions lists the versions of a capability, oldest first.
 func keptVersions(root *os.Root, name string) []keptVersion {
+	kept, _ := records(root, name)
+	return kept
+}
+
+// records lists what is kept of a capability by the names of its files: its
+// versions, oldest first, and the number of its last deletion, zero without one.
+func records(root *os.Root, name string) (kept []keptVersion, deleted number) {
 	names, _ := readNames(root, path.Join(versionsPath, name)) // unreadable: none
-	var kept []keptVersion
 	for _, file := range names {
+		if n, ok := parseTombstone(file); ok && n.compare(deleted) > 0 {
+			deleted = n
+		}
 		base, ok := strings.CutSuffix(file, ".ts")
 		if !ok {
 			continue
@@ -68,7 +79,7 @@ func keptVersions(root *os.Root, name string) []keptVersion {
 		}
 		return strings.Compare(a.hash, b.hash)
 	})
-	return kept
+	return kept, deleted
 }
 
 // nextNumber is the number for a new version of a capability: a minor more than
@@ -80,7 +91,9 @@ func nextNumber(root *os.Root, name string, e *entry) number {
 			highest = n
 		}
 	}
-	for _, k := range keptVersions(root, name) {
+	kept, deleted := records(root, name)
+	consider(deleted)
+	for _, k := range kept {
 		consider(k.number)
 	}
 	if e != nil {

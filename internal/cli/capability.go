@@ -278,11 +278,7 @@ func (c *command) showRun(x *agent.Execution) {
 }
 
 func (c *command) capabilityAccept(ctx context.Context, a *app, args []string) error {
-	by := ""
-	if u, err := user.Current(); err == nil {
-		by = u.Username
-	}
-	admission, err := a.registry.Accept(ctx, args[0], by)
+	admission, err := a.registry.Accept(ctx, args[0], capability.Acceptance{By: person()}, nil)
 	if errors.Is(err, capability.ErrNothingToDo) {
 		return c.result(map[string]any{"name": args[0], "changed": false}, fmt.Sprintf("tools/%s.ts is the active version already", args[0]))
 	}
@@ -290,6 +286,15 @@ func (c *command) capabilityAccept(ctx context.Context, a *app, args []string) e
 		return err
 	}
 	return c.admitted(admission, "accepted")
+}
+
+// person says who decides here.
+func person() capability.Provenance {
+	by := capability.Provenance{By: capability.ByHuman}
+	if u, err := user.Current(); err == nil {
+		by.Person = u.Username
+	}
+	return by
 }
 
 // configuredWorkspace is what a bare --workspace of approve stands for.

@@ -29,7 +29,7 @@ type CapabilitySummary struct {
 	Suppression []string        `json:"suppression"`
 	Parameters  json.RawMessage `json:"parameters,omitempty" doc:"JSON Schema of the arguments"`
 	Version     string          `json:"version,omitempty"`
-	Status      string          `json:"status" enum:"active,unproven,pending,conflict"`
+	Status      string          `json:"status" enum:"active,unproven,pending,conflict,archived"`
 	Network     string          `json:"network,omitempty" enum:"none,granted,approved,waits,revoked,refused"`
 }
 
@@ -39,7 +39,7 @@ type CapabilityInfo struct {
 	Definition capability.Definition `json:"definition"`
 	Version    string                `json:"version"`
 	Hash       string                `json:"sha256,omitempty"`
-	Status     string                `json:"status" enum:"active,unproven,pending,conflict"`
+	Status     string                `json:"status" enum:"active,unproven,pending,conflict,archived"`
 	CreatedBy  string                `json:"createdBy,omitempty" doc:"model or human"`
 	Updated    time.Time             `json:"updated,omitzero"`
 	Source     string                `json:"source"`
@@ -62,13 +62,22 @@ type Grants struct {
 	Approved []string        `json:"approved" doc:"Hosts that a person has allowed for good"`
 }
 
-// CapabilityVersion is a version that is kept.
+// CapabilityVersion is a version that is kept, or the record of a deletion.
 type CapabilityVersion struct {
 	Version   string    `json:"version"`
-	Hash      string    `json:"sha256"`
-	CreatedBy string    `json:"createdBy,omitempty"`
+	Hash      string    `json:"sha256,omitempty"`
+	State     string    `json:"state,omitempty" enum:"active,pending,deleted,unreadable" doc:"Left out for an earlier one"`
+	CreatedBy string    `json:"createdBy,omitempty" doc:"model or human"`
+	Person    string    `json:"person,omitempty" doc:"Who it was, when it was a person"`
+	Model     string    `json:"model,omitempty"`
+	Session   string    `json:"session,omitempty"`
 	Created   time.Time `json:"created,omitzero"`
+	Parent    string    `json:"parent,omitempty" doc:"Hash of the version that was active before"`
 	Note      string    `json:"note,omitempty"`
+	Request   string    `json:"request,omitempty" doc:"What the user had asked for; known where that was"`
+	Admitted  time.Time `json:"admitted,omitzero" doc:"When the gate of this machine let it pass; left out: it has not yet"`
+	Runs      int       `json:"runs"`
+	Succeeded int       `json:"succeeded"`
 }
 
 // CapabilityRun is how a run ended.
@@ -160,12 +169,19 @@ func (h *Host) getCapability(ctx context.Context, in *CapabilityPath) (*of[Capab
 		Grants: Grants{info.Grants.Net, info.Grants.Read, info.Grants.Write, info.Grants.Limits, info.Approved},
 	}
 	for _, v := range info.Versions {
-		out.Versions = append(out.Versions, CapabilityVersion(v))
+		out.Versions = append(out.Versions, versionOf(v))
 	}
 	if info.Evidence != nil {
 		out.Gate = stepsOf(*info.Evidence)
 	}
 	return &of[CapabilityInfo]{out}, nil
+}
+
+func versionOf(v capability.VersionInfo) CapabilityVersion {
+	return CapabilityVersion{
+		Version: v.Version, Hash: v.Hash, State: v.State, CreatedBy: v.CreatedBy, Person: v.Person, Model: v.Model, Session: v.Session,
+		Created: v.Created, Parent: v.Parent, Note: v.Note, Request: v.Request, Admitted: v.Admitted, Runs: v.Usage.Runs, Succeeded: v.Usage.Succeeded,
+	}
 }
 
 func stepsOf(e capability.Evidence) []Step {

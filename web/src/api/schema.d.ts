@@ -558,7 +558,7 @@ export interface components {
             sha256?: string;
             source: string;
             /** @enum {string} */
-            status: "active" | "unproven" | "pending" | "conflict";
+            status: "active" | "unproven" | "pending" | "conflict" | "archived";
             /** Format: int64 */
             succeeded: number;
             /** Format: date-time */
@@ -599,17 +599,40 @@ export interface components {
             /** @description JSON Schema of the arguments */
             parameters?: unknown;
             /** @enum {string} */
-            status: "active" | "unproven" | "pending" | "conflict";
+            status: "active" | "unproven" | "pending" | "conflict" | "archived";
             suppression: string[] | null;
             triggers: string[] | null;
             version?: string;
         };
         CapabilityVersion: {
+            /**
+             * Format: date-time
+             * @description When the gate of this machine let it pass; left out: it has not yet
+             */
+            admitted?: string;
             /** Format: date-time */
             created?: string;
+            /** @description model or human */
             createdBy?: string;
+            model?: string;
             note?: string;
-            sha256: string;
+            /** @description Hash of the version that was active before */
+            parent?: string;
+            /** @description Who it was, when it was a person */
+            person?: string;
+            /** @description What the user had asked for; known where that was */
+            request?: string;
+            /** Format: int64 */
+            runs: number;
+            session?: string;
+            sha256?: string;
+            /**
+             * @description Left out for an earlier one
+             * @enum {string}
+             */
+            state?: "active" | "pending" | "deleted" | "unreadable";
+            /** Format: int64 */
+            succeeded: number;
             version: string;
         };
         Change: {

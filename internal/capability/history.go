@@ -1,0 +1,146 @@
+package capability
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// VersionInfo is a version that is kept, or the record of a deletion.
+type VersionInfo struct {
+	Version   string    `json:"version"`
+	Hash      string    `json:"sha256,omitempty"` // of an unreadable one the beginning; "" for a deletion
+	State     string    `json:"state,omitempty"`  // active, pending, deleted, unreadable; "" for an earlier one
+	CreatedBy string    `json:"created_by,omitempty"`
+	Person    string    `json:"person,omitempty"`
+	Model     string    `json:"model,omitempty"`
+	Session   string    `json:"session,omitempty"`
+	Created   time.Time `json:"created,omitzero"`
+	Parent    string    `json:"parent,omitempty"` // hash of the version that was active before
+	Note      string    `json:"note,omitempty"`
+	// Request is what the user had asked for when it was written; only the
+	// machine where that was knows it.
+	Request string `json:"request,omitempty"`
+	// Admitted is when this machine's gate let it pass; zero: it has not yet.
+	Admitted time.Time `json:"admitted,omitzero"`
+	Usage    Usage     `json:"usage"`
+}
+
+// The states of a [VersionInfo].
+const (
+	VersionActive     = "active"
+	VersionPending    = "pending"
+	VersionDeleted    = "deleted"
+	VersionUnreadable = "unreadable"
+)
+
+// History tells what is kept of a capability, newest first, also of a deleted or
+// archived one. The error is an *[UnknownError] when nothing is.
+func (r *Registry) History(ctx context.Context, name string) ([]VersionInfo, error) {
+	ix, err := r.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, err := r.entryOf(ix, name)
+	var unknown *UnknownError
+	if errors.As(err, &unknown) && unknown.Kept {
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	versions, err := r.versionInfos(ctx, name, e)
+	slices.Reverse(versions)
+	return versions, err
+}
+
+// versionInfos tells of the versions and deletions of a capability, oldest first.
+func (r *Registry) versionInfos(ctx context.Context, name string, e *entry) ([]VersionInfo, error) {
+	used, err := r.usage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	infos := r.deletions(name)
+	for _, k := range keptVersions(r.root, name) {
+		v, err := readVersion(r.root, k.base)
+		if err != nil {
+			infos = append(infos, VersionInfo{Version: k.number.String(), Hash: k.hash, State: VersionUnreadable, Note: err.Error()})
+			continue
+		}
+		info := VersionInfo{
+			Version: v.Version, Hash: v.Hash, CreatedBy: v.CreatedBy, Person: v.Person, Model: v.Model, Session: v.Session,
+			Created: v.Created, Parent: v.Parent, Note: v.Note, Usage: used[name][v.Hash],
+		}
+		if info.Request, info.Admitted, err = r.admittedWhen(ctx, v.Hash); err != nil {
+			return nil, err
+		}
+		infos = append(infos, info)
+	}
+	slices.SortStableFunc(infos, func(a, b VersionInfo) int {
+		na, _ := parseNumber(a.Version)
+		nb, _ := parseNumber(b.Version)
+		return na.compare(nb)
+	})
+	r.markActive(infos, e)
+	return infos, nil
+}
+
+// deletions are the records of deletions.
+func (r *Registry) deletions(name string) []VersionInfo {
+	infos := []VersionInfo{}
+	files, _ := readNames(r.root, versionsPath+"/"+name) // unreadable: none
+	for _, file := range files {
+		n, ok := parseTombstone(file)
+		if !ok {
+			continue
+		}
+		info := VersionInfo{Version: n.String(), State: VersionDeleted}
+		if t, _, err := readTombstone(r.root, name, n); err == nil {
+			info.CreatedBy, info.Person, info.Session, info.Created = t.CreatedBy, t.Person, t.Session, t.Created
+		} else {
+			info.Note = "cannot be read: " + err.Error()
+		}
+		infos = append(infos, info)
+	}
+	return infos
+}
+
+func (r *Registry) markActive(infos []VersionInfo, e *entry) {
+	if e == nil {
+		return
+	}
+	active := versionRef{e.version, e.hash}
+	if v, err := r.active(e); err == nil {
+		active = v.ref()
+	}
+	for i := range infos {
+		switch ref := (versionRef{infos[i].Version, infos[i].Hash}); {
+		case infos[i].State != "":
+		case ref == active && e.status == StatusPending, e.pending != nil && ref == *e.pending:
+			infos[i].State = VersionPending
+		case ref == active:
+			infos[i].State = VersionActive
+		}
+	}
+}
+
+// admittedWhen reads the request and the time of an admission.
+func (r *Registry) admittedWhen(ctx context.Context, hash string) (request string, admitted time.Time, err error) {
+	var text string
+	var gate int
+	err = r.opts.DB.SQL.QueryRowContext(ctx, "SELECT request, admitted, gate FROM admissions WHERE hash = ?", hash).Scan(&request, &text, &gate)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", time.Time{}, nil
+	}
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("read the admission of %s: %w", short(hash), err)
+	}
+	if gate < gateVersion {
+		return request, time.Time{}, nil
+	}
+	admitted, _ = time.Parse(time.RFC3339, text) // ours; a zero time is no harm
+	return request, admitted, nil
+}
