@@ -307,7 +307,7 @@ func (r *Registry) activate(ctx context.Context, v *version) error {
 		if !waits && (e.status != StatusPending || e.hash != v.Hash) {
 			return nil // done by another process
 		}
-		if err := r.keepDrift(ix, v.Name, v.Source); err != nil {
+		if err := r.keepDrift(ix, v.Name, v.Source, &v.Definition); err != nil {
 			return err
 		}
 		if err := r.begin(journal{Name: v.Name, versionRef: v.ref(), Kept: true}); err != nil {
