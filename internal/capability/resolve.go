@@ -156,7 +156,11 @@ func (r *Registry) activeOld(e *entry) (*version, error) {
 		return nil, &RefusedError{name, e.version, errors.New(e.problem)}
 	}
 	var newest *version
-	for _, k := range slices.Backward(keptVersions(r.root, name)) {
+	kept := keptVersions(r.root, name)
+	if _, deleted := deletion(r.root, name); deleted {
+		kept = nil // it was made anew after that
+	}
+	for _, k := range slices.Backward(kept) {
 		if newest != nil && newest.Version != k.number.String() {
 			break
 		}
