@@ -230,12 +230,17 @@ func (r *Registry) admit(ctx context.Context, v *version, report func(Step)) (*E
 	if err != nil {
 		return nil, fmt.Errorf("admit %s %s: %w", v.Name, v.Version, err)
 	}
+	return &passed, r.keepAdmitted(ctx, v, passed)
+}
+
+// keepAdmitted keeps what the gate let pass, and that it did.
+func (r *Registry) keepAdmitted(ctx context.Context, v *version, evidence Evidence) error {
 	admitted := *v
-	admitted.Gate = &passed
+	admitted.Gate = &evidence
 	if err := r.keepIfNew(ctx, &admitted); err != nil {
-		return nil, fmt.Errorf("keep %s %s: %w", v.Name, v.Version, err)
+		return fmt.Errorf("keep %s %s: %w", v.Name, v.Version, err)
 	}
-	return &passed, r.recordAdmission(ctx, v, passed, "")
+	return r.recordAdmission(ctx, v, evidence, "")
 }
 
 // keepIfNew keeps the bytes that were admitted, so that a later edit of the
