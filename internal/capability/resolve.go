@@ -271,10 +271,22 @@ func (r *Registry) drift(v *version) []string {
 		return []string{fmt.Sprintf("tools/%s.ts cannot be read (%v); version %s runs", v.Name, err, v.Version)}
 	case current == nil:
 		return []string{fmt.Sprintf("tools/%s.ts is missing; version %s runs; to have it back: tendril capability restore %s", v.Name, v.Version, v.Name)}
-	case !bytes.Equal(current, v.Source):
+	case bytes.Equal(current, v.Source):
+	case sameLines(current, v.Source):
+		return []string{fmt.Sprintf("tools/%s.ts has other line ends than version %s, or a byte order mark, which git or an editor may have put there; to have it as it was: tendril capability restore %s", v.Name, v.Version, v.Name)}
+	default:
 		return []string{fmt.Sprintf("tools/%s.ts was changed outside; version %s runs until a person accepts the change with: tendril capability accept %s (or takes it back with: tendril capability restore %s)", v.Name, v.Version, v.Name, v.Name)}
 	}
 	return nil
+}
+
+// sameLines reports whether texts differ only in their line ends and byte order
+// mark.
+func sameLines(a, b []byte) bool {
+	plain := func(text []byte) []byte {
+		return bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
+	}
+	return bytes.Equal(plain(a), plain(b))
 }
 
 // tryPending looks whether the version that waits beside the active one may
