@@ -105,17 +105,24 @@ func (r *Registry) commit(ctx context.Context, ix *index, v *version, c *candida
 	case c.pending:
 		entry = activeEntry(before, v, StatusPending)
 	}
-	if err := r.stage(v); err != nil {
+	j, err := r.stage(v)
+	if err != nil {
 		return errors.Join(err, r.recover())
 	}
 	if err := r.recordAdmission(ctx, v, c.by.Request); err != nil {
-		return errors.Join(fmt.Errorf("record the admission: %w", err), r.recover())
-	}
-	if err := replace(r.disk, indexPath, ix.with(entry).encode()); err != nil {
 		return errors.Join(err, r.recover())
 	}
-	if entry.pending == nil {
-		if err := replace(r.disk, copyPath(v.Name), v.Source); err != nil {
+	return r.publish(ix.with(entry), j, v)
+}
+
+// publish is the commit point and what comes after it: what fails then is done
+// by the next writer, or the next start.
+func (r *Registry) publish(ix *index, j journal, v *version) error {
+	if err := replace(r.disk, indexPath, ix.encode()); err != nil {
+		return errors.Join(err, r.recover())
+	}
+	if e := ix.find(v.Name); e.pending == nil {
+		if err := r.writeCopy(j, v.Source); err != nil {
 			r.notify(fmt.Sprintf("%s %s is kept and active, but tools/%s.ts could not be written: %v", v.Name, v.Version, v.Name, err),
 				"the next start writes it")
 			return nil
@@ -127,20 +134,36 @@ func (r *Registry) commit(ctx context.Context, ix *index, v *version, c *candida
 	return nil
 }
 
+// writeCopy writes the readable copy, unless a person has edited it since the
+// journal was written: then their text stays, as drift.
+func (r *Registry) writeCopy(j journal, source []byte) error {
+	current, err := readableCopy(r.root, j.Name)
+	if err != nil || digest(current) != j.Copy {
+		return nil
+	}
+	return replace(r.disk, copyPath(j.Name), source)
+}
+
 // stage writes the journal and the files of a version.
-func (r *Registry) stage(v *version) error {
+func (r *Registry) stage(v *version) (journal, error) {
+	j, err := r.begin(v)
+	if err != nil {
+		return j, err
+	}
+	return j, writeVersion(r.disk, v)
+}
+
+// begin writes the journal.
+func (r *Registry) begin(v *version) (journal, error) {
 	current, _ := readableCopy(r.root, v.Name) // unreadable: nothing that a repair may replace
 	j := journal{Name: v.Name, versionRef: v.ref(), Copy: digest(current)}
-	if err := replace(r.disk, journalPath, indent(encode(j))); err != nil {
-		return err
-	}
-	return writeVersion(r.disk, v)
+	return j, replace(r.disk, journalPath, indent(encode(j)))
 }
 
 // keepAlone keeps a version that no index names: a person's text before an
 // update, or the source of an old workspace as it was admitted.
 func (r *Registry) keepAlone(v *version) error {
-	if err := r.stage(v); err != nil {
+	if _, err := r.stage(v); err != nil {
 		return errors.Join(err, r.recover())
 	}
 	return r.disk.Remove(journalPath)
@@ -173,9 +196,10 @@ func (r *Registry) keepDrift(ix *index, name string, coming []byte) error {
 	return r.keepAlone(v)
 }
 
-// recover completes or undoes what a crash interrupted. The lock is held.
+// recover completes or undoes what was interrupted, and says so. The lock is
+// held.
 func (r *Registry) recover() error {
-	if err := r.disk.Remove(scratchPath); err != nil {
+	if err := r.clear(scratchPath); err != nil {
 		return err
 	}
 	data, err := readFile(r.root, journalPath, 1<<16)
@@ -188,36 +212,73 @@ func (r *Registry) recover() error {
 	}
 	if _, ok := parseNumber(j.Version); err != nil || !ok || !validName(j.Name) || !validHash(j.Hash) {
 		r.notify("the journal of an interrupted registration cannot be read; it was removed", "")
-		return r.disk.Remove(journalPath)
+		return r.clear(journalPath)
 	}
-	if err := r.settle(&j); err != nil {
+	outcome, err := r.settle(j)
+	if err != nil {
 		return err
 	}
-	return r.disk.Remove(journalPath)
+	// Who was killed may not have come to sync what it renamed.
+	if err := r.disk.syncFolder(toolsPath); err != nil {
+		return err
+	}
+	if err := r.disk.Remove(journalPath); err != nil {
+		return err
+	}
+	if outcome != "" {
+		r.notify(fmt.Sprintf("an interrupted registration of %s %s was %s", j.Name, j.Version, outcome), "")
+	}
+	return nil
+}
+
+// clear removes what has the name of a file of ours. A folder with something in
+// it, which somebody else made, is set aside.
+func (r *Registry) clear(name string) error {
+	err := r.disk.Remove(name)
+	if info, errStat := r.root.Lstat(name); err == nil || errStat != nil || !info.IsDir() {
+		return err
+	}
+	aside := r.asideName(name)
+	if err := r.disk.Rename(name, aside); err != nil {
+		return err
+	}
+	r.notify(fmt.Sprintf("%s is no folder of the registry; it was kept as %s", name, aside), "look at what it holds, then remove it")
+	return nil
 }
 
 // settle brings the version that a journal names to the old or the new state,
-// as index.json says.
-func (r *Registry) settle(j *journal) error {
-	e, readable := r.named(j)
+// as index.json says, and returns what was done in a word.
+func (r *Registry) settle(j journal) (outcome string, err error) {
+	e, readable := r.named(&j)
 	base := versionBase(j.Name, j.versionRef)
 	switch {
 	case !readable:
-		return nil // the version stays, to rebuild the index from
+		return "", nil // the version stays, to rebuild the index from
 	case e == nil:
-		return errors.Join(r.disk.Remove(base+".json"), r.disk.Remove(base+".ts"), r.removeEmpty(j.Name))
+		return r.undo(&j)
 	case e.pending != nil:
-		return nil
-	}
-	current, err := readableCopy(r.root, j.Name)
-	if err != nil || digest(current) != j.Copy {
-		return nil // written already, or edited since: a person's text
+		return "completed", nil
 	}
 	v, err := readVersion(r.root, base)
 	if err != nil {
-		return nil // resolving it will say so
+		return "", nil // resolving it will say so
 	}
-	return replace(r.disk, copyPath(j.Name), v.Source)
+	return "completed", r.writeCopy(j, v.Source)
+}
+
+// undo removes a version that no index names. Only the newest can be one that
+// was interrupted: a journal that names an older one, from elsewhere, removes
+// nothing.
+func (r *Registry) undo(j *journal) (outcome string, err error) {
+	number, _ := parseNumber(j.Version)
+	for _, k := range keptVersions(r.root, j.Name) {
+		if k.number.compare(number) > 0 {
+			return "", nil
+		}
+	}
+	base := versionBase(j.Name, j.versionRef)
+	err = errors.Join(r.disk.Remove(base+".json"), r.disk.Remove(base+".ts"), r.removeEmpty(j.Name))
+	return "undone", err
 }
 
 // named returns the entry that names the version of the journal, or nil. A

@@ -167,7 +167,7 @@ func (r *Registry) recordAdmission(ctx context.Context, v *version, request stri
 		evidence = excluded.evidence, admitted = excluded.admitted`,
 		v.Hash, v.Name, v.Version, gateVersion, v.Lenient, string(encode(gate)), request, r.opts.Now().UTC().Format(time.RFC3339))
 	if err != nil {
-		return fmt.Errorf("record the admission of %s %s: %w", v.Name, v.Version, err)
+		return fmt.Errorf("record the admission of %s %s: %w", v.Name, v.Version, r.opts.DB.Noted(err))
 	}
 	return nil
 }

@@ -71,7 +71,11 @@ func openDB(t testing.TB, path string) *store.DB {
 // testOptions are those of a new workspace with a database beside it.
 func testOptions(t testing.TB) Options {
 	t.Helper()
-	dir := t.TempDir()
+	return optionsIn(t, t.TempDir())
+}
+
+func optionsIn(t testing.TB, dir string) Options {
+	t.Helper()
 	ws := filepath.Join(dir, "ws")
 	if err := os.Mkdir(ws, 0o755); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func (r *Registry) Resolve(ctx context.Context, name string, report func(Step)) 
 		return nil, err
 	}
 	if e.status == StatusPending {
-		if err := r.activate(ctx, v); err != nil && !errors.Is(err, ErrReadOnly) {
+		if err := r.activate(ctx, v); err != nil && !unwritable(err) {
 			return nil, err
 		}
 	}
@@ -236,7 +236,7 @@ func (r *Registry) keepIfNew(ctx context.Context, v *version) error {
 		}
 		return writeError(r.keepAlone(v))
 	})
-	if errors.Is(err, ErrReadOnly) {
+	if unwritable(err) {
 		return nil
 	}
 	return err
@@ -298,14 +298,10 @@ func (r *Registry) activate(ctx context.Context, v *version) error {
 		if err := r.keepDrift(ix, v.Name, v.Source); err != nil {
 			return err
 		}
-		current, _ := readableCopy(r.root, v.Name) // unreadable: nothing that a repair may replace
-		j := journal{Name: v.Name, versionRef: v.ref(), Copy: digest(current)}
-		if err := replace(r.disk, journalPath, indent(encode(j))); err != nil {
-			return err
-		}
-		if err := replace(r.disk, indexPath, ix.with(activeEntry(e, v, StatusActive)).encode()); err != nil {
+		j, err := r.begin(v)
+		if err != nil {
 			return errors.Join(err, r.recover())
 		}
-		return errors.Join(replace(r.disk, copyPath(v.Name), v.Source), r.disk.Remove(journalPath))
+		return r.publish(ix.with(activeEntry(e, v, StatusActive)), j, v)
 	}))
 }
