@@ -224,6 +224,9 @@ func TestCrash_PowerCutAtEveryCall(t *testing.T) {
 				t.Error(err)
 			}
 			cut(c.name+", power cut at the end", true)
+			if p.find(versionsPath).keptEntries[path.Base(journalPath)] != nil {
+				t.Error("the journal of what is done comes back")
+			}
 			if calls < 20 {
 				t.Errorf("only %d calls", calls)
 			}
@@ -302,9 +305,12 @@ func TestCrash_PowerCutDuringTheRepair(t *testing.T) {
 					n++
 					cut(fmt.Sprintf("%s, killed at %d, power cut after call %d of the repair, %s %s", c.name, at, n, op, name), false)
 				}
-				openWith(t, opts).Close()
+				r := openWith(t, opts)
 				p.after = func(string, string) {}
-				cut(fmt.Sprintf("%s, killed at %d, power cut after the repair", c.name, at), false)
+				if err := perform(t.Context(), r, c.do); err != nil {
+					t.Error(err)
+				}
+				cut(fmt.Sprintf("%s, killed at %d, power cut after it was done again", c.name, at), true)
 			}
 		})
 	}
