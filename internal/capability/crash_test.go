@@ -46,8 +46,8 @@ func childMain(what, ws, dbPath string) error {
 		return err
 	}
 	defer r.Close()
-	if what == "fleet" {
-		return work(ctx, r, os.Stdin, os.Stdout)
+	if id, ok := strings.CutPrefix(what, "fleet "); ok {
+		return work(ctx, r, id)
 	}
 	return perform(ctx, r, what)
 }
