@@ -107,10 +107,10 @@ func (r *Registry) commit(ctx context.Context, ix *index, v *version, c *candida
 	}
 	j, err := r.stage(v)
 	if err != nil {
-		return errors.Join(err, r.recover())
+		return r.undone(err)
 	}
 	if err := r.recordAdmission(ctx, v, c.by.Request); err != nil {
-		return errors.Join(err, r.recover())
+		return r.undone(err)
 	}
 	return r.publish(ix.with(entry), j, v)
 }
@@ -119,7 +119,7 @@ func (r *Registry) commit(ctx context.Context, ix *index, v *version, c *candida
 // by the next writer, or the next start.
 func (r *Registry) publish(ix *index, j journal, v *version) error {
 	if err := replace(r.disk, indexPath, ix.encode()); err != nil {
-		return errors.Join(err, r.recover())
+		return r.undone(err)
 	}
 	if e := ix.find(v.Name); e.pending == nil {
 		if err := r.writeCopy(j, v.Source); err != nil {
@@ -164,7 +164,7 @@ func (r *Registry) begin(v *version) (journal, error) {
 // update, or the source of an old workspace as it was admitted.
 func (r *Registry) keepAlone(v *version) error {
 	if _, err := r.stage(v); err != nil {
-		return errors.Join(err, r.recover())
+		return r.undone(err)
 	}
 	return r.disk.Remove(journalPath)
 }
@@ -277,8 +277,23 @@ func (r *Registry) undo(j *journal) (outcome string, err error) {
 		}
 	}
 	base := versionBase(j.Name, j.versionRef)
-	err = errors.Join(r.disk.Remove(base+".json"), r.disk.Remove(base+".ts"), r.removeEmpty(j.Name))
-	return "undone", err
+	for _, file := range []string{base + ".json", base + ".ts"} {
+		if _, err := r.root.Lstat(file); errors.Is(err, fs.ErrNotExist) {
+			continue // to remove it would be an error where nothing can be written
+		}
+		if err := r.disk.Remove(file); err != nil {
+			return "", err
+		}
+	}
+	return "undone", r.removeEmpty(j.Name)
+}
+
+// undone undoes a registration that failed with err, which it returns.
+func (r *Registry) undone(err error) error {
+	if again := r.recover(); again != nil {
+		r.notify(fmt.Sprintf("what was written of a failed registration could not be removed: %v", again), "the next start tries it again")
+	}
+	return err
 }
 
 // named returns the entry that names the version of the journal, or nil. A

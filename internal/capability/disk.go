@@ -178,6 +178,8 @@ func writeError(err error) error {
 		return err
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("%w: %w; make it writable, or use another workspace", ErrReadOnly, err)
+	case errors.Is(err, syscall.EXDEV), errors.Is(err, syscall.EBUSY):
+		return fmt.Errorf("%w: %w; a part of tools is mounted from elsewhere: mount the whole workspace", ErrReadOnly, err)
 	}
 	for _, full := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, errDiskFull} {
 		if errors.Is(err, full) && (full != errDiskFull || runtime.GOOS == "windows") {

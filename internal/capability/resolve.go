@@ -300,7 +300,7 @@ func (r *Registry) activate(ctx context.Context, v *version) error {
 		}
 		j, err := r.begin(v)
 		if err != nil {
-			return errors.Join(err, r.recover())
+			return r.undone(err)
 		}
 		return r.publish(ix.with(activeEntry(e, v, StatusActive)), j, v)
 	}))
