@@ -211,7 +211,7 @@ func (r *Registry) recover() error {
 		err = json.Unmarshal(data, &j)
 	}
 	if _, ok := parseNumber(j.Version); err != nil || !ok || !validName(j.Name) || !validHash(j.Hash) {
-		r.notify("the journal of an interrupted registration cannot be read; it was removed", "")
+		r.notify("the journal of an interrupted registration cannot be read, so it was neither completed nor undone", "")
 		return r.clear(journalPath)
 	}
 	outcome, err := r.settle(j)
