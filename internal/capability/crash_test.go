@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -128,7 +127,7 @@ func crashes() []crash {
 // takes nothing from the page cache, so that syncing is for nothing.
 func quickDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "tendril-test-")
+	dir, err := os.MkdirTemp("/dev/shm", "tendril-test-") //nolint:usetesting // in memory
 	if err != nil {
 		return t.TempDir()
 	}
@@ -146,24 +145,24 @@ func databaseOf(opts Options) string {
 }
 
 // A process that is killed before, in the middle of or after any system call
-// leaves the old or the new state, and the registry works on. What shares its
-// calls with others is killed at some of them here, and at all in a soak.
+// leaves the old or the new state, and the registry works on. Here that is each
+// call of the longest one, and some of the others, which a soak kills at all.
 func TestCrash_KilledAtEveryCall(t *testing.T) {
-	for _, c := range crashes() {
-		step := 6
-		if slices.Contains([]string{"new", "drift", "approve"}, c.name) {
-			step = 1
+	for i, c := range crashes() {
+		first, step := i, 8
+		if c.name == "drift" {
+			first, step = 0, 1
 		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			killAtCalls(t, c, step)
+			killAtCalls(t, c, first, step)
 		})
 	}
 }
 
-func killAtCalls(t *testing.T, c crash, step int) {
+func killAtCalls(t *testing.T, c crash, first, step int) {
 	t.Helper()
-	for at := 0; ; at += step {
+	for at := first; ; at += step {
 		opts := quickOptions(t)
 		c.prepare(t, opts)
 		err := inChild(t, c.do, opts.Workspace, databaseOf(opts), "KILL_AT="+strconv.Itoa(at))
@@ -282,5 +281,14 @@ func TestReadOnlyWorkspace(t *testing.T) {
 	}
 	if got := readTool(t, opts, "index.json"); got != "{" {
 		t.Error("the index was written")
+	}
+	// A workspace of the seed runs there too, after its admission.
+	writeTool(t, opts, "index.json", seedIndex("s"))
+	writeTool(t, opts, "s.ts", "seed")
+	r = openWith(t, opts)
+	for range 2 {
+		if v := resolve(t, r, "s"); string(v.Source) != "seed" || v.Version != "1.0.0" {
+			t.Errorf("of a seed workspace: %+v", v)
+		}
 	}
 }

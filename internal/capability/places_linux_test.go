@@ -21,7 +21,7 @@ func again(t *testing.T, attr *syscall.SysProcAttr) bool {
 	if os.Getenv("CAPABILITY_AGAIN") != "" {
 		return true
 	}
-	dir, err := os.MkdirTemp("", "tendril-test-")
+	dir, err := os.MkdirTemp("", "tendril-test-") //nolint:usetesting // another user may not enter the other
 	if err == nil {
 		err = os.Chmod(dir, 0o777) // it may be another user
 	}
@@ -117,6 +117,9 @@ func fill(t *testing.T, dir, what string, left int) func() {
 func TestFullDisk(t *testing.T) {
 	for who, user := range map[string]int{"root": 0, "ordinary user": ordinaryUser()} {
 		for _, what := range []string{"blocks", "files", "database"} {
+			if who == "root" && what != "blocks" {
+				continue // a disk is not less full for root
+			}
 			t.Run(who+"/"+what, func(t *testing.T) {
 				if !mounting(t, user) {
 					return

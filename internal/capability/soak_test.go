@@ -20,7 +20,7 @@ func TestSoak_KilledAtEveryCall(t *testing.T) {
 	for _, c := range crashes() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			killAtCalls(t, c, 1)
+			killAtCalls(t, c, 0, 1)
 		})
 	}
 }
