@@ -2,7 +2,6 @@ package capability
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 )
@@ -69,7 +68,7 @@ func (r *Registry) Delete(ctx context.Context, name string, by Provenance) error
 // bury commits a deletion. An error before the commit point undoes it.
 func (r *Registry) bury(ix *index, e *entry, by Provenance) error {
 	name := e.def.Name
-	err := r.begin(journal{Name: name, versionRef: versionRef{Version: nextNumber(r.root, name, e).String()}, Deleted: true})
+	j, err := r.begin(journal{Name: name, versionRef: versionRef{Version: nextNumber(r.root, name, e).String()}, Deleted: true})
 	if err == nil {
 		err = r.writeTombstone(e, by)
 	}
@@ -77,9 +76,9 @@ func (r *Registry) bury(ix *index, e *entry, by Provenance) error {
 		err = replace(r.disk, indexPath, ix.without(name).encode())
 	}
 	if err != nil {
-		return errors.Join(err, r.recover())
+		return r.undone(err)
 	}
-	if err := r.disk.Remove(copyPath(name)); err != nil {
+	if err := r.removeCopy(&j); err != nil {
 		r.notify(fmt.Sprintf("%s is deleted, but tools/%s.ts could not be removed: %v", name, name, err), "the next start removes it")
 		return nil
 	}

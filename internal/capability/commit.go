@@ -126,19 +126,26 @@ func (r *Registry) unchanged(ix *index, c *candidate) *version {
 // commit is the six operations, for a version and the entry that then stands for
 // its capability. An error before the commit point undoes them.
 func (r *Registry) commit(ctx context.Context, ix *index, v *version, entry *entry, request string) error {
-	if err := r.stage(v, entry.hash == ""); err != nil {
-		return errors.Join(err, r.recover())
+	j, err := r.stage(v, entry.hash == "")
+	if err != nil {
+		return r.undone(err)
 	}
 	if v.Gate != nil {
 		if err := r.recordAdmission(ctx, v, *v.Gate, request); err != nil {
-			return errors.Join(err, r.recover())
+			return r.undone(err)
 		}
 	}
-	if err := replace(r.disk, indexPath, ix.with(entry).encode()); err != nil {
-		return errors.Join(err, r.recover())
+	return r.publish(ix.with(entry), j, v)
+}
+
+// publish is the commit point and what comes after it: what fails then is done
+// by the next writer, or the next start.
+func (r *Registry) publish(ix *index, j journal, v *version) error {
+	if err := replace(r.disk, indexPath, ix.encode()); err != nil {
+		return r.undone(err)
 	}
-	if entry.pending == nil {
-		if err := replace(r.disk, copyPath(v.Name), v.Source); err != nil {
+	if !ix.find(v.Name).waits(&j) {
+		if err := r.writeCopy(j, v.Source); err != nil {
 			r.notify(fmt.Sprintf("%s %s is kept and active, but tools/%s.ts could not be written: %v", v.Name, v.Version, v.Name, err),
 				"the next start writes it")
 			return nil
@@ -152,32 +159,44 @@ func (r *Registry) commit(ctx context.Context, ix *index, v *version, entry *ent
 func (r *Registry) finish() {
 	if err := r.disk.Remove(journalPath); err != nil {
 		r.notify(fmt.Sprintf("the journal of a finished change could not be removed: %v", err), "the next start removes it")
+		return
 	}
 	if err := r.prepareForGit(); err != nil {
 		r.notify(fmt.Sprintf("tools/.gitattributes and tools/.gitignore could not be written: %v", err), "they keep git from changing what Tendril compares byte for byte")
 	}
 }
 
+// writeCopy writes the readable copy, unless a person has edited it since the
+// journal was written: then their text stays, as drift.
+func (r *Registry) writeCopy(j journal, source []byte) error {
+	current, err := readableCopy(r.root, j.Name)
+	if err != nil || digest(current) != j.Copy {
+		return nil
+	}
+	return replace(r.disk, copyPath(j.Name), source)
+}
+
 // begin writes the journal.
-func (r *Registry) begin(j journal) error {
+func (r *Registry) begin(j journal) (journal, error) {
 	current, _ := readableCopy(r.root, j.Name) // unreadable: nothing that a repair may replace
 	j.Copy = digest(current)
-	return replace(r.disk, journalPath, indent(encode(j)))
+	return j, replace(r.disk, journalPath, indent(encode(j)))
 }
 
 // stage writes the journal and the files of a version.
-func (r *Registry) stage(v *version, old bool) error {
-	if err := r.begin(journal{Name: v.Name, versionRef: v.ref(), Old: old}); err != nil {
-		return err
+func (r *Registry) stage(v *version, old bool) (journal, error) {
+	j, err := r.begin(journal{Name: v.Name, versionRef: v.ref(), Old: old})
+	if err != nil {
+		return j, err
 	}
-	return writeVersion(r.disk, v)
+	return j, writeVersion(r.disk, v)
 }
 
 // keepAlone keeps a version that no index names: a person's text before an
 // update, or the source of an old workspace as it was admitted.
 func (r *Registry) keepAlone(v *version) error {
-	if err := r.stage(v, false); err != nil {
-		return errors.Join(err, r.recover())
+	if _, err := r.stage(v, false); err != nil {
+		return r.undone(err)
 	}
 	return r.disk.Remove(journalPath)
 }
@@ -217,9 +236,10 @@ func (r *Registry) holds(name string, source []byte) bool {
 	return false
 }
 
-// recover completes or undoes what a crash interrupted. The lock is held.
+// recover completes or undoes what was interrupted, and says so. The lock is
+// held.
 func (r *Registry) recover() error {
-	if err := r.disk.Remove(scratchPath); err != nil {
+	if err := r.clear(scratchPath); err != nil {
 		return err
 	}
 	data, err := readFile(r.root, journalPath, 1<<16)
@@ -231,57 +251,116 @@ func (r *Registry) recover() error {
 		err = json.Unmarshal(data, &j)
 	}
 	if _, ok := parseNumber(j.Version); err != nil || !ok || !validName(j.Name) || !j.Deleted && !validHash(j.Hash) {
-		r.notify("the journal of an interrupted change cannot be read; it was removed", "")
-		return r.disk.Remove(journalPath)
+		r.notify("the journal of an interrupted change cannot be read, so it was neither completed nor undone", "")
+		return r.clear(journalPath)
 	}
-	if err := r.conclude(&j); err != nil {
+	outcome, err := r.conclude(&j)
+	if err != nil {
 		return err
 	}
-	return r.disk.Remove(journalPath)
+	// Who was killed may not have come to sync what it renamed.
+	if err := r.disk.syncFolder(toolsPath); err != nil {
+		return err
+	}
+	if err := r.disk.Remove(journalPath); err != nil {
+		return err
+	}
+	if outcome != "" {
+		r.notify(fmt.Sprintf("an interrupted %s of %s %s was %s", j.what(), j.Name, j.Version, outcome), "")
+	}
+	return nil
+}
+
+// what the journal is of, in a word.
+func (j *journal) what() string {
+	switch {
+	case j.Deleted:
+		return "deletion"
+	case j.Kept:
+		return "change"
+	}
+	return "registration"
+}
+
+// clear removes what has the name of a file of ours. A folder with something in
+// it, which somebody else made, is set aside.
+func (r *Registry) clear(name string) error {
+	err := r.disk.Remove(name)
+	if info, errStat := r.root.Lstat(name); err == nil || errStat != nil || !info.IsDir() {
+		return err
+	}
+	aside := r.asideName(name)
+	if err := r.disk.Rename(name, aside); err != nil {
+		return err
+	}
+	r.notify(fmt.Sprintf("%s is no folder of the registry; it was kept as %s", name, aside), "look at what it holds, then remove it")
+	return nil
 }
 
 // conclude brings what a journal names to the old or the new state, as index.json
-// says.
-func (r *Registry) conclude(j *journal) error {
+// says, and returns what was done in a word.
+func (r *Registry) conclude(j *journal) (outcome string, err error) {
 	e, readable := r.entryNow(j.Name)
-	if !readable {
-		return nil // what was kept stays, to rebuild the index from
-	}
-	current, err := readableCopy(r.root, j.Name)
-	unchanged := err == nil && digest(current) == j.Copy // else written already, or edited since: a person's text
-	if j.Deleted {
-		switch {
-		case e != nil:
-			return r.undo(j, tombstonePath(j.Name, j.Version))
-		case unchanged:
-			return r.disk.Remove(copyPath(j.Name))
-		}
-		return nil
-	}
 	base := versionBase(j.Name, j.versionRef)
 	switch {
+	case !readable:
+		return "", nil // what was kept stays, to rebuild the index from
+	case j.Deleted && e != nil:
+		return r.undo(j, tombstonePath(j.Name, j.Version))
+	case j.Deleted:
+		return "completed", r.removeCopy(j)
 	case !e.names(j) && j.Kept:
-		return nil
+		return "undone", nil
 	case !e.names(j):
 		return r.undo(j, base+".json", base+".ts")
-	case e.pending != nil || !unchanged:
-		return nil
+	case e.waits(j) && j.Kept:
+		return "undone", nil
+	case e.waits(j):
+		return "completed", nil
 	}
 	v, err := readVersion(r.root, base)
 	if err != nil {
-		return nil // resolving it will say so
+		return "", nil // resolving it will say so
 	}
-	return replace(r.disk, copyPath(j.Name), v.Source)
+	return "completed", r.writeCopy(*j, v.Source)
 }
 
-// undo removes the files of a change that was not committed.
-func (r *Registry) undo(j *journal, files ...string) error {
+// removeCopy removes the readable copy of what is deleted, unless a person has
+// edited it since.
+func (r *Registry) removeCopy(j *journal) error {
+	current, err := readableCopy(r.root, j.Name)
+	if err != nil || current == nil || digest(current) != j.Copy {
+		return nil
+	}
+	return r.disk.Remove(copyPath(j.Name))
+}
+
+// undo removes the files of a change that was not committed. Only the newest can
+// be one that was interrupted: a journal that names an older one, from
+// elsewhere, removes nothing.
+func (r *Registry) undo(j *journal, files ...string) (outcome string, err error) {
+	number, _ := parseNumber(j.Version)
+	kept, deleted := records(r.root, j.Name)
+	if deleted.compare(number) > 0 || len(kept) > 0 && kept[len(kept)-1].number.compare(number) > 0 {
+		return "", nil
+	}
 	for _, file := range files {
+		if _, err := r.root.Lstat(file); errors.Is(err, fs.ErrNotExist) {
+			continue // to remove it would be an error where nothing can be written
+		}
 		if err := r.disk.Remove(file); err != nil {
-			return err
+			return "", err
 		}
 	}
-	return r.removeEmpty(j.Name)
+	return "undone", r.removeEmpty(j.Name)
+}
+
+// undone undoes a change that failed with err, which it returns.
+func (r *Registry) undone(err error) error {
+	if again := r.recover(); again != nil {
+		r.notify(fmt.Sprintf("what was written of a failed change could not be removed: %v", again), "the next start tries it again")
+	}
+	return err
 }
 
 // names reports whether an entry stands for the version of a journal.
@@ -292,8 +371,11 @@ func (e *entry) names(j *journal) bool {
 	case j.Old:
 		return e.hash == ""
 	}
-	return e.hash == j.Hash && e.version == j.Version || e.pending != nil && *e.pending == j.versionRef
+	return e.hash == j.Hash && e.version == j.Version || e.waits(j)
 }
+
+// waits reports whether the version of a journal waits beside the active one.
+func (e *entry) waits(j *journal) bool { return e.pending != nil && *e.pending == j.versionRef }
 
 // entryNow is the entry of a name, nil when the index has none. Of an index that
 // cannot be read nobody knows.

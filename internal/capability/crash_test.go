@@ -34,67 +34,50 @@ func childMain(what, ws, dbPath string) error {
 	defer db.Close()
 	opts := Options{Workspace: ws, DB: db, Checker: checker{}}
 	if at, err := strconv.Atoi(os.Getenv("KILL_AT")); err == nil {
-		root, err := os.OpenRoot(ws)
+		real, err := realSystem(ws)
 		if err != nil {
 			return err
 		}
-		opts.disk = &killer{disk: rootDisk{root}, left: at}
+		opts.system = killAt(real, at)
 	}
 	r, err := Open(ctx, opts)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+	if id, ok := strings.CutPrefix(what, "fleet "); ok {
+		return work(ctx, r, id)
+	}
+	return perform(ctx, r, what)
+}
+
+// perform does what a crash is to interrupt.
+func perform(ctx context.Context, r *Registry, what string) (err error) {
 	switch kind, arg, _ := strings.Cut(what, " "); kind {
 	case "register":
 		_, err = r.Register(ctx, definition("x"), arg, Provenance{}, nil)
+	case "wait": // for a person
+		_, err = r.Register(Asking(ctx), netDefinition("a.com"), arg, Provenance{}, nil)
+	case "approve":
+		_, err = r.Approve(ctx, "x")
+	case "accept":
+		_, err = r.Accept(ctx, "x", Acceptance{}, nil)
+	case "rollback":
+		_, err = r.Rollback(ctx, "x", "", Provenance{}, nil)
+	case "archive":
+		err = r.Archive(ctx, "x")
+	case "delete":
+		err = r.Delete(ctx, "x", Provenance{})
+	case "restore":
+		_, err = r.Restore(ctx, "x", Provenance{}, nil)
+	case "settle":
+		_, err = r.Settle(ctx, nil, Theirs)
 	case "resolve":
 		_, err = r.Resolve(ctx, "x", nil)
-	case "fill":
-		for i := range 50 {
-			if _, err = r.Register(ctx, definition(fmt.Sprintf("c%s_%d", arg, i)), "1", Provenance{}, nil); err != nil {
-				return err
-			}
-		}
+	default:
+		err = fmt.Errorf("nobody knows how to %s", what)
 	}
 	return err
-}
-
-// killer is a disk that kills its process at one point: before, in the middle
-// of or after one of its operations.
-type killer struct {
-	disk
-	left int
-}
-
-func (k *killer) point() {
-	if k.left--; k.left < 0 {
-		if p, err := os.FindProcess(os.Getpid()); err == nil {
-			_ = p.Kill()
-		}
-		select {} // until it arrives
-	}
-}
-
-func (k *killer) WriteFile(name string, data []byte) error {
-	k.point()
-	if k.left == 0 {
-		_ = k.disk.WriteFile(name, data[:len(data)/2])
-	}
-	k.point()
-	return k.disk.WriteFile(name, data)
-}
-
-func (k *killer) Rename(from, to string) error {
-	k.point()
-	err := k.disk.Rename(from, to)
-	k.point()
-	return err
-}
-
-func (k *killer) Remove(name string) error {
-	k.point()
-	return k.disk.Remove(name)
 }
 
 // inChild runs this test binary as another process.
@@ -110,94 +93,208 @@ func inChild(t *testing.T, what, ws, db string, env ...string) error {
 	return err
 }
 
-// A registration that is killed at any point leaves the old or the new state,
-// and the registry works on.
-func TestRegister_KilledAnywhere(t *testing.T) {
-	scenarios := []struct {
-		name    string
-		prepare func(t *testing.T, opts Options)
-		do      string
-		old     string // what runs before; "" for nothing
-		new     string
-		copies  []string // texts that must not be lost
-	}{
+// crash is something that is interrupted.
+type crash struct {
+	name    string
+	prepare func(t *testing.T, opts Options)
+	do      string
+	old     string // what runs before; "" for nothing
+	new     string
+	texts   []string // that must not be lost
+}
+
+func crashes() []crash {
+	old := func(t *testing.T, opts Options) { register(t, openWith(t, opts), definition("x"), "old") }
+	return []crash{
 		{"new", func(*testing.T, Options) {}, "register new", "", "new", nil},
-		{"update", func(t *testing.T, opts Options) {
-			register(t, openWith(t, opts), definition("x"), "old")
-		}, "register new", "old", "new", nil},
+		{"update", old, "register new", "old", "new", nil},
 		{"drift", func(t *testing.T, opts Options) {
-			register(t, openWith(t, opts), definition("x"), "old")
+			old(t, opts)
 			writeTool(t, opts, "x.ts", "a person's work")
 		}, "register new", "old", "new", []string{"a person's work"}},
+		{"accept", func(t *testing.T, opts Options) {
+			old(t, opts)
+			writeTool(t, opts, "x.ts", "a person's work")
+		}, "accept", "old", "a person's work", []string{"a person's work"}},
+		{"wait for a person", old, "wait new", "old", "new", nil},
+		{"approve", func(t *testing.T, opts Options) {
+			old(t, opts)
+			opts.Policy.Network = NetworkAsk
+			register(t, openWith(t, opts), netDefinition("a.com"), "new")
+		}, "approve", "old", "new", nil},
+		{"rollback", func(t *testing.T, opts Options) {
+			r := openWith(t, opts)
+			register(t, r, definition("x"), "new")
+			register(t, r, definition("x"), "old")
+		}, "rollback", "old", "new", nil},
+		{"archive", old, "archive", "old", "", nil},
+		{"delete", func(t *testing.T, opts Options) {
+			old(t, opts)
+			writeTool(t, opts, "x.ts", "a person's work")
+		}, "delete", "old", "", []string{"a person's work", "old"}},
+		{"restore what was deleted", func(t *testing.T, opts Options) {
+			old(t, opts)
+			deleteX(t, opts)
+		}, "restore", "", "old", []string{"old"}},
+		{"delete a seed capability", func(t *testing.T, opts Options) {
+			writeTool(t, opts, "index.json", seedIndex("x"))
+			writeTool(t, opts, "x.ts", "old")
+		}, "delete", "old", "", []string{"old"}},
+		{"restore a seed capability", func(t *testing.T, opts Options) {
+			writeTool(t, opts, "index.json", seedIndex("x"))
+			writeTool(t, opts, "x.ts", "old")
+			deleteX(t, opts)
+		}, "restore", "", "old", []string{"old"}},
+		{"restore the file", func(t *testing.T, opts Options) {
+			old(t, opts)
+			writeTool(t, opts, "x.ts", "a person's work")
+		}, "restore", "old", "old", []string{"a person's work"}},
 		{"first run of a seed capability", func(t *testing.T, opts Options) {
 			writeTool(t, opts, "index.json", seedIndex("x"))
 			writeTool(t, opts, "x.ts", "old")
 		}, "resolve", "old", "old", nil},
 		{"unreadable index", func(t *testing.T, opts Options) {
-			register(t, openWith(t, opts), definition("x"), "old")
+			old(t, opts)
 			writeTool(t, opts, "index.json", readTool(t, opts, "index.json")[:100])
 		}, "register new", "old", "new", nil},
 	}
-	for _, s := range scenarios {
-		t.Run(s.name, func(t *testing.T) {
+}
+
+func deleteX(t *testing.T, opts Options) {
+	t.Helper()
+	if err := openWith(t, opts).Delete(t.Context(), "x", Provenance{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// quickDir is a folder in memory, where there is such a disk: to kill a process
+// takes nothing from the page cache, so that syncing is for nothing.
+func quickDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "tendril-test-") //nolint:usetesting // in memory
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func quickOptions(t testing.TB) Options {
+	t.Helper()
+	return optionsIn(t, quickDir(t))
+}
+
+func databaseOf(opts Options) string {
+	return filepath.Join(filepath.Dir(opts.Workspace), "home", "tendril.db")
+}
+
+// A process that is killed before, in the middle of or after any system call
+// leaves the old or the new state, and the registry works on. Here that is each
+// call of the longest one, and some of the others, which a soak kills at all.
+func TestCrash_KilledAtEveryCall(t *testing.T) {
+	for i, c := range crashes() {
+		first, step := i, 8
+		if c.name == "drift" {
+			first, step = 0, 1
+		}
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			for at := 0; ; at++ {
-				opts := testOptions(t)
-				s.prepare(t, opts)
-				db := filepath.Join(filepath.Dir(opts.Workspace), "home", "tendril.db")
-				err := inChild(t, s.do, opts.Workspace, db, "KILL_AT="+strconv.Itoa(at))
-				checkAfterCrash(t, opts, fmt.Sprintf("%s, killed at %d", s.name, at), s.old, s.new, s.copies)
-				if err == nil {
-					if at < 6 {
-						t.Errorf("only %d points", at)
-					}
-					return
-				}
-				if t.Failed() {
-					return
-				}
-			}
+			killAtCalls(t, c, first, step)
 		})
 	}
 }
 
-func checkAfterCrash(t *testing.T, opts Options, when, before, after string, texts []string) {
+func killAtCalls(t *testing.T, c crash, first, step int) {
 	t.Helper()
-	if data, err := os.ReadFile(filepath.Join(opts.Workspace, "tools/index.json")); err == nil && before != "" && !json.Valid(data) && !strings.Contains(when, "unreadable") {
+	for at := first; ; at += step {
+		opts := quickOptions(t)
+		c.prepare(t, opts)
+		err := inChild(t, c.do, opts.Workspace, databaseOf(opts), "KILL_AT="+strconv.Itoa(at))
+		checkAfterCrash(t, opts, &c, fmt.Sprintf("%s, killed at %d", c.name, at), err == nil)
+		if err == nil && at < 10 {
+			t.Errorf("only %d points", at)
+		}
+		if err == nil || t.Failed() {
+			return
+		}
+	}
+}
+
+// checkAfterCrash opens the registry again. done says that what was to happen
+// was reported as a success.
+func checkAfterCrash(t *testing.T, opts Options, c *crash, when string, done bool) {
+	t.Helper()
+	if data, err := os.ReadFile(filepath.Join(opts.Workspace, indexPath)); err == nil && c.old != "" && !json.Valid(data) && c.name != "unreadable index" {
 		t.Errorf("%s: index.json does not parse", when)
 	}
+	journal, errJournal := os.ReadFile(filepath.Join(opts.Workspace, journalPath))
 	r := openWith(t, opts)
+	defer r.Close() // there will be many
 	for _, name := range []string{journalPath, scratchPath} {
 		if _, err := r.root.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %s is still there: %v", when, name, err)
 		}
 	}
-	v, err := r.Resolve(t.Context(), "x", nil)
-	var unknown *UnknownError
-	switch {
-	case errors.As(err, &unknown) && before == "":
-		if unknown.Loose || len(r.versionedNames()) > 0 {
-			t.Errorf("%s: the old state, but something of the new is there", when)
-		}
-	case err != nil:
-		t.Errorf("%s: %v", when, err)
-	default:
-		source := string(v.Source)
-		if source != before && source != after {
-			t.Errorf("%s: %q runs", when, source)
-		}
-		if copied := readTool(t, opts, "x.ts"); copied != source && len(texts) == 0 {
-			t.Errorf("%s: %q runs, the readable copy is %q", when, source, copied)
-		}
+	source := checkState(t, r, c, when, done)
+	if errJournal == nil && c.name != "unreadable index" {
+		checkTold(t, r, c, when, source, journal)
 	}
 	register(t, r, definition("x"), "later")
 	if v := resolve(t, r, "x"); string(v.Source) != "later" || readTool(t, opts, "x.ts") != "later" {
 		t.Errorf("%s: a later registration is not what runs", when)
 	}
-	for _, text := range texts {
+	for _, text := range c.texts {
 		if !keptSomewhere(r, text) {
 			t.Errorf("%s: %q is lost", when, text)
 		}
+	}
+}
+
+// checkState wants the old or the new state, and returns what runs.
+func checkState(t *testing.T, r *Registry, c *crash, when string, done bool) string {
+	t.Helper()
+	v, err := r.Resolve(t.Context(), "x", nil)
+	var unknown *UnknownError
+	var archived *ArchivedError
+	gone := errors.As(err, &unknown) || errors.As(err, &archived)
+	if gone && (c.old == "" && !done || c.new == "") {
+		if unknown != nil && unknown.Loose || c.do == "register new" && len(r.versionedNames()) > 0 {
+			t.Errorf("%s: it does not run, but something of it is there", when)
+		}
+		return ""
+	}
+	if err != nil {
+		t.Errorf("%s: %v", when, err)
+		return ""
+	}
+	source := string(v.Source)
+	if source != c.old && source != c.new || source == "" || done && source != c.new {
+		t.Errorf("%s: %q runs", when, source)
+	}
+	if current, err := readableCopy(r.root, "x"); err != nil || string(current) != source && len(c.texts) == 0 {
+		t.Errorf("%s: %q runs, the readable copy is %q, %v", when, source, current, err)
+	}
+	return source
+}
+
+// checkTold wants to hear which registration was interrupted, and how it ended.
+func checkTold(t *testing.T, r *Registry, c *crash, when, source string, data []byte) {
+	t.Helper()
+	var j journal
+	if err := json.Unmarshal(data, &j); err != nil {
+		t.Errorf("%s: the journal: %v", when, err)
+	}
+	outcome := "undone"
+	if n := r.Notices(); len(n) == 1 && strings.HasSuffix(n[0].Message, "completed") {
+		outcome = "completed"
+	}
+	want := Notice{Message: fmt.Sprintf("an interrupted %s of x %s was %s", j.what(), j.Version, outcome)}
+	if n := r.Notices(); len(n) != 1 || n[0] != want {
+		t.Errorf("%s: notices %q, want %q", when, n, want)
+	}
+	// What is undone may have been a person's text that was kept before.
+	if outcome == "completed" && source != c.new || outcome == "undone" && source == c.new && c.old != c.new && c.do != "wait new" && c.do != "approve" {
+		t.Errorf("%s: %q runs, and %s", when, source, want.Message)
 	}
 }
 
@@ -210,81 +307,11 @@ func keptSomewhere(r *Registry, text string) bool {
 	return false
 }
 
-func TestRegister_EightProcesses(t *testing.T) {
-	opts := testOptions(t)
-	db := filepath.Join(filepath.Dir(opts.Workspace), "home", "tendril.db")
-	done := make(chan error, 8)
-	for i := range 8 {
-		go func() { done <- inChild(t, fmt.Sprintf("fill %d", i), opts.Workspace, db) }()
-	}
-	for range 8 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-	r := openWith(t, opts)
-	if l := list(t, r, ""); l.Total != 400 || len(r.Notices()) > 0 {
-		t.Errorf("%d capabilities, want 400; notices %v", l.Total, r.Notices())
-	}
-	for i := range 8 {
-		resolve(t, r, fmt.Sprintf("c%d_49", i))
-	}
-}
-
-// failing is a disk on which one kind of operation does not work.
-type failing struct {
-	disk
-	write, rename error
-	after         int // operations that still work
-}
-
-func (f *failing) fail(err error) error {
-	if f.after--; f.after < 0 {
-		return err
-	}
-	return nil
-}
-
-func (f *failing) WriteFile(name string, data []byte) error {
-	if err := f.fail(f.write); err != nil {
-		return err
-	}
-	return f.disk.WriteFile(name, data)
-}
-
-func (f *failing) Rename(from, to string) error {
-	if err := f.fail(f.rename); err != nil {
-		return err
-	}
-	return f.disk.Rename(from, to)
-}
-
-// A disk that is full at any point costs the registration, and nothing else.
-func TestRegister_DiskFullAnywhere(t *testing.T) {
-	full := errors.New("no space left on device")
-	for after := range 12 {
-		opts := testOptions(t)
-		r := openWith(t, opts)
-		register(t, r, definition("x"), "old")
-		r.disk = &failing{disk: r.disk, write: full, rename: full, after: after}
-		_, err := r.Register(t.Context(), definition("x"), "new", Provenance{}, nil)
-		fresh := openWith(t, opts)
-		v := resolve(t, fresh, "x")
-		if want := map[bool]string{true: "new", false: "old"}[err == nil]; string(v.Source) != want {
-			t.Errorf("after %d operations: %q runs, the error was %v", after, v.Source, err)
-		}
-		if got := readTool(t, opts, "x.ts"); got != string(v.Source) {
-			t.Errorf("after %d operations: readable copy %q", after, got)
-		}
-		register(t, fresh, definition("x"), "later")
-	}
-}
-
 func TestReadOnlyWorkspace(t *testing.T) {
 	opts := testOptions(t)
 	register(t, openWith(t, opts), definition("x"), "one")
+	opts.system = tapped{systemOf(t, opts), func(c call) error { return &fs.PathError{Op: c.op, Path: c.name, Err: fs.ErrPermission} }}
 	r := openWith(t, opts)
-	r.disk = &failing{disk: r.disk, write: fs.ErrPermission, rename: fs.ErrPermission}
 	if _, err := r.Register(t.Context(), definition("y"), "1", Provenance{}, nil); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("registering: %v", err)
 	}
@@ -300,5 +327,14 @@ func TestReadOnlyWorkspace(t *testing.T) {
 	}
 	if got := readTool(t, opts, "index.json"); got != "{" {
 		t.Error("the index was written")
+	}
+	// A workspace of the seed runs there too, after its admission.
+	writeTool(t, opts, "index.json", seedIndex("s"))
+	writeTool(t, opts, "s.ts", "seed")
+	r = openWith(t, opts)
+	for range 2 {
+		if v := resolve(t, r, "s"); string(v.Source) != "seed" || v.Version != "1.0.0" {
+			t.Errorf("of a seed workspace: %+v", v)
+		}
 	}
 }

@@ -21,49 +21,58 @@ const (
 	scratchPath  = "tools/.versions/.new"
 )
 
-// disk is the only way in which the registry changes its folder. Names are
-// relative to the workspace; what they would lead to outside of it is refused.
-// Each operation is durable when it returns.
-type disk interface {
-	// WriteFile makes a new file and the folders above it. What was there under
-	// this name is removed first, so that no link is followed.
-	WriteFile(name string, data []byte) error
-	// Rename puts a file in the place of another, at once.
+// system is the system calls that change a folder. Names are relative to the
+// workspace; [os.Root] refuses what they would lead to outside of it.
+type system interface {
+	Mkdir(name string, perm fs.FileMode) error
+	OpenFile(name string, flag int, perm fs.FileMode) (handle, error)
 	Rename(from, to string) error
-	// Remove removes a file; one that is not there is no error.
 	Remove(name string) error
 }
 
-// rootDisk is the disk below a folder that it cannot leave.
-type rootDisk struct{ root *os.Root }
+// handle is a file that is open to be written, or a folder to be synced.
+type handle interface {
+	io.WriteCloser
+	Sync() error
+}
 
-func (d rootDisk) WriteFile(name string, data []byte) error {
-	if err := d.makeFolder(path.Dir(name)); err != nil {
+type rootSystem struct{ *os.Root }
+
+func (s rootSystem) OpenFile(name string, flag int, perm fs.FileMode) (handle, error) {
+	return s.Root.OpenFile(name, flag, perm)
+}
+
+// disk is the only way in which the registry changes its folder. What an
+// operation has done lasts when it returns, also through a power cut.
+type disk struct{ sys system }
+
+// WriteFile makes a new file. What was there under this name is removed first,
+// so that no link is followed. The file lasts once it is renamed.
+func (d disk) WriteFile(name string, data []byte) error {
+	if err := d.sys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := d.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := d.sys.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
+	if _, err = f.Write(data); err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
-func (d rootDisk) Rename(from, to string) error {
-	if err := d.makeFolder(path.Dir(to)); err != nil {
-		return err
-	}
-	if err := d.root.Rename(from, to); err != nil {
+// Rename puts a file in the place of another, at once.
+func (d disk) Rename(from, to string) error {
+	if err := d.sys.Rename(from, to); err != nil {
 		return err
 	}
 	return d.syncFolder(path.Dir(to))
 }
 
-func (d rootDisk) Remove(name string) error {
-	err := d.root.Remove(name)
+// Remove removes a file or an empty folder; one that is not there is no error.
+func (d disk) Remove(name string) error {
+	err := d.sys.Remove(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -73,26 +82,24 @@ func (d rootDisk) Remove(name string) error {
 	return d.syncFolder(path.Dir(name))
 }
 
-// makeFolder makes a folder and those above it, durably.
-func (d rootDisk) makeFolder(name string) error {
-	if _, err := d.root.Stat(name); !errors.Is(err, fs.ErrNotExist) {
-		return err
+// MakeFolder makes a folder in one that exists; one that is there is no error.
+func (d disk) MakeFolder(name string) error {
+	err := d.sys.Mkdir(name, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
 	}
-	if err := d.makeFolder(path.Dir(name)); err != nil {
-		return err
-	}
-	if err := d.root.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err != nil {
 		return err
 	}
 	return d.syncFolder(path.Dir(name))
 }
 
-// syncFolder makes a changed folder durable, where the system has such a thing.
-func (d rootDisk) syncFolder(name string) error {
+// syncFolder makes a changed folder last, where the system has such a call.
+func (d disk) syncFolder(name string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
-	f, err := d.root.Open(name)
+	f, err := d.sys.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -102,11 +109,13 @@ func (d rootDisk) syncFolder(name string) error {
 // replace puts data in the place of a file; readers see the old or the new
 // bytes. Only the holder of the lock may: it goes through one scratch file.
 func replace(d disk, name string, data []byte) error {
-	if err := d.WriteFile(scratchPath, data); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+	err := d.WriteFile(scratchPath, data)
+	if err == nil {
+		err = d.Rename(scratchPath, name)
 	}
-	if err := d.Rename(scratchPath, name); err != nil {
-		return fmt.Errorf("replace %s: %w", name, err)
+	if err != nil {
+		_ = d.sys.Remove(scratchPath) // a full disk needs the room; else the next writer does it
+		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
 }
@@ -140,10 +149,17 @@ func readFile(root *os.Root, name string, limit int64) ([]byte, error) {
 
 // readNames lists a folder; one that is not there is empty.
 func readNames(root *os.Root, name string) ([]string, error) {
-	f, err := root.Open(name)
+	info, err := root.Stat(name) // before opening: to open a pipe would wait
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a folder", name)
+	}
+	f, err := root.Open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -151,10 +167,28 @@ func readNames(root *os.Root, name string) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// writeError marks the errors that mean that the folder cannot be written, once.
+// errDiskFull is ERROR_DISK_FULL of Windows.
+const errDiskFull = syscall.Errno(112)
+
+// writeError marks, once, the errors that mean that the folder cannot be
+// written, and says what to do.
 func writeError(err error) error {
-	if !errors.Is(err, ErrReadOnly) && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
+	switch {
+	case unwritable(err):
+		return err
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("%w: %w; make it writable, or use another workspace", ErrReadOnly, err)
+	case errors.Is(err, syscall.EXDEV), errors.Is(err, syscall.EBUSY):
+		return fmt.Errorf("%w: %w; a part of tools is mounted from elsewhere: mount the whole workspace", ErrReadOnly, err)
+	}
+	for _, full := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, errDiskFull} {
+		if errors.Is(err, full) && (full != errDiskFull || runtime.GOOS == "windows") {
+			return fmt.Errorf("%w (%w); free some space, then try again: what was there is as it was", ErrFull, full)
+		}
 	}
 	return err
 }
+
+// unwritable reports whether err says that the folder cannot be written now.
+// Reading it goes on.
+func unwritable(err error) bool { return errors.Is(err, ErrReadOnly) || errors.Is(err, ErrFull) }

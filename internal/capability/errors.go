@@ -12,6 +12,10 @@ import (
 // and running go on.
 var ErrReadOnly = errors.New("the workspace cannot be written")
 
+// ErrFull means that the disk of the registry has no room, or a quota is used
+// up. Listing and running go on.
+var ErrFull = errors.New("the disk of the workspace is full")
+
 // Refusal is the gate's no. Nothing on disk has changed. Its text is for the
 // model: the step, the places in its own source, and how to mend them.
 type Refusal struct {

@@ -128,7 +128,7 @@ func TestGit_BothChange(t *testing.T) {
 		t.Fatalf("no conflict: %s", out)
 	}
 	gated := map[string]int{}
-	bob.opts.Checker = counting(gated)
+	bob.opts.Checker = watching(gated)
 	r := openWith(t, bob.opts)
 	var conflict *ConflictError
 	if _, err := r.Resolve(t.Context(), "x", nil); !errors.As(err, &conflict) || strings.Count(err.Error(), "1.1.0 (") != 2 {
@@ -165,7 +165,7 @@ func TestGit_BothChange(t *testing.T) {
 	bob.must("push", "-q", "origin", "main")
 	ada.must("pull", "-q", "--ff-only", "origin", "main")
 	gated = map[string]int{}
-	ada.opts.Checker = counting(gated)
+	ada.opts.Checker = watching(gated)
 	if v := resolve(t, openWith(t, ada.opts), "x"); string(v.Source) != "console.log('both')\n" || gated[string(v.Source)] != 1 {
 		t.Errorf("%q runs, gated %v", v.Source, gated)
 	}
@@ -219,7 +219,7 @@ func TestGit_ABranchIsReviewed(t *testing.T) {
 	bob.must("fetch", "-q")
 	bob.must("checkout", "-q", "feature")
 	gated := map[string]int{}
-	bob.opts.Checker = counting(gated)
+	bob.opts.Checker = watching(gated)
 	r := openWith(t, bob.opts)
 	found, err := r.Examine(t.Context())
 	if err != nil || len(found) != 1 || !strings.Contains(found[0].Problem, "has not checked") {

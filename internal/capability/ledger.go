@@ -163,7 +163,7 @@ func (r *Registry) recordAdmission(ctx context.Context, v *version, evidence Evi
 		evidence = excluded.evidence, admitted = excluded.admitted`,
 		v.Hash, v.Name, v.Version, gateVersion, v.Lenient, string(encode(evidence)), request, r.opts.Now().UTC().Format(time.RFC3339))
 	if err != nil {
-		return fmt.Errorf("record the admission of %s %s: %w", v.Name, v.Version, err)
+		return fmt.Errorf("record the admission of %s %s: %w", v.Name, v.Version, r.opts.DB.Noted(err))
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (r *Registry) setAside() (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	aside := r.asideName()
+	aside := r.asideName(indexPath)
 	if errors.Is(err, errTooLarge) {
 		return aside, r.disk.Rename(indexPath, aside)
 	}
@@ -49,8 +49,9 @@ func (r *Registry) setAside() (string, error) {
 	return aside, replace(r.disk, aside, data)
 }
 
-func (r *Registry) asideName() string {
-	base := indexPath + ".unreadable-" + r.opts.Now().UTC().Format("20060102T150405Z")
+// asideName is a name that is free, for what is kept out of the way.
+func (r *Registry) asideName(path string) string {
+	base := path + ".unreadable-" + r.opts.Now().UTC().Format("20060102T150405Z")
 	name := base
 	for n := 2; ; n++ {
 		if _, err := r.root.Lstat(name); errors.Is(err, fs.ErrNotExist) {

@@ -158,7 +158,7 @@ func (m *machine) sources(name string) []string {
 // do makes one change, which a crash may interrupt: then the old or the new state
 // is fine. expected makes the change in the model; nil when it should fail.
 func (m *machine) do(t *rapid.T, change func(*Registry) error, expected func(model)) {
-	if left := rapid.IntRange(0, 40).Draw(t, "operations before a crash"); left < 12 {
+	if left := rapid.IntRange(0, 160).Draw(t, "calls before a crash"); left < 60 {
 		m.crashing(t, left, change, expected)
 		return
 	}
@@ -176,12 +176,17 @@ func (m *machine) do(t *rapid.T, change func(*Registry) error, expected func(mod
 
 func (m *machine) crashing(t *rapid.T, left int, change func(*Registry) error, expected func(model)) {
 	dead := m.opts
-	root, err := os.OpenRoot(m.opts.Workspace)
+	real, err := realSystem(m.opts.Workspace)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer root.Close()
-	dead.disk = &dying{disk: rootDisk{root}, left: left}
+	defer real.Close()
+	dead.system = tapped{real, func(call) error {
+		if left--; left < 0 {
+			return errDead
+		}
+		return nil
+	}}
 	r, err := Open(context.Background(), dead)
 	if err != nil {
 		t.Fatal(err)
@@ -210,39 +215,7 @@ func (m *machine) crashing(t *rapid.T, left int, change func(*Registry) error, e
 	}
 }
 
-// dying is a disk that does nothing any more after some operations.
-type dying struct {
-	disk
-	left int
-}
-
 var errDead = errors.New("crashed")
-
-func (d *dying) alive() error {
-	if d.left--; d.left < 0 {
-		return errDead
-	}
-	return nil
-}
-
-func (d *dying) WriteFile(name string, data []byte) error {
-	return errors.Join(d.alive(), ifAlive(d.left, func() error { return d.disk.WriteFile(name, data) }))
-}
-
-func (d *dying) Rename(from, to string) error {
-	return errors.Join(d.alive(), ifAlive(d.left, func() error { return d.disk.Rename(from, to) }))
-}
-
-func (d *dying) Remove(name string) error {
-	return errors.Join(d.alive(), ifAlive(d.left, func() error { return d.disk.Remove(name) }))
-}
-
-func ifAlive(left int, do func() error) error {
-	if left < 0 {
-		return nil
-	}
-	return do()
-}
 
 func (m *machine) register(t *rapid.T) {
 	name := m.name(t)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"sync"
 	"time"
@@ -37,7 +38,7 @@ type Options struct {
 	// can be written.
 	Inspect bool
 
-	disk disk // nil: the real one
+	system system // nil: the real one
 }
 
 // errInspecting is what a registry that is only looked at says to a writer.
@@ -86,9 +87,9 @@ func Open(ctx context.Context, opts Options) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the registry: %w", err)
 	}
-	r := &Registry{opts: opts, root: root, disk: opts.disk, workspace: canonicalPath(opts.Workspace)}
-	if r.disk == nil {
-		r.disk = rootDisk{root}
+	r := &Registry{opts: opts, root: root, disk: disk{opts.system}, workspace: canonicalPath(opts.Workspace)}
+	if opts.system == nil {
+		r.disk = disk{rootSystem{root}}
 	}
 	r.lock = lockedfile.MutexAt(filepath.Join(opts.Workspace, filepath.FromSlash(lockPath)))
 	if err := r.start(ctx); err != nil {
@@ -146,8 +147,12 @@ func (r *Registry) start(ctx context.Context) error {
 		return err
 	}
 	if r.interrupted() && !r.opts.Inspect {
-		if err := r.exclusively(ctx, func() error { return nil }); err != nil && !errors.Is(err, ErrReadOnly) {
+		err := r.exclusively(ctx, func() error { return nil })
+		if err != nil && !unwritable(err) {
 			return err
+		}
+		if err != nil {
+			r.notify(fmt.Sprintf("an interrupted registration could not be completed or undone: %v", err), "the next start tries it again")
 		}
 	}
 	ix, err := r.load(ctx)
@@ -199,9 +204,9 @@ func (r *Registry) load(ctx context.Context) (*index, error) {
 		rebuilt, _, err := r.rebuild()
 		return rebuilt, err
 	}
-	if errors.Is(err, ErrReadOnly) {
-		r.notify(damage+"; the workspace cannot be written, so it stays as it is and what can be read of it is used",
-			"make the workspace writable and open it again")
+	if unwritable(err) {
+		r.notify(fmt.Sprintf("%s; it stays as it is and what can be read of it is used, because it could not be mended: %v", damage, err),
+			"then open the workspace again")
 		rebuilt, _, err := r.rebuild()
 		return rebuilt, err
 	}
@@ -269,10 +274,11 @@ func (r *Registry) acquire(ctx context.Context) (unlock func(), err error) {
 	if err := r.checkTools(); err != nil {
 		return nil, err
 	}
-	if err := r.root.MkdirAll(versionsPath, 0o755); err != nil {
-		return nil, writeError(fmt.Errorf("write to the registry: %w", err))
-	}
-	if info, err := r.root.Lstat(lockPath); err == nil && !info.Mode().IsRegular() {
+	if info, err := r.root.Lstat(lockPath); err != nil {
+		if err := r.makeFolders(); err != nil {
+			return nil, writeError(fmt.Errorf("write to the registry: %w", err))
+		}
+	} else if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file; remove it", lockPath)
 	}
 	type taken struct {
@@ -298,4 +304,18 @@ func (r *Registry) acquire(ctx context.Context) (unlock func(), err error) {
 		}()
 		return nil, fmt.Errorf("wait for another writer of the registry: %w", ctx.Err())
 	}
+}
+
+// makeFolders makes the folders of the registry. They last before the lock is
+// made, so where that is they need not be synced again.
+func (r *Registry) makeFolders() error {
+	for _, folder := range []string{toolsPath, versionsPath} {
+		if err := r.disk.MakeFolder(folder); err != nil {
+			return err
+		}
+		if err := r.disk.syncFolder(path.Dir(folder)); err != nil { // when a crash came between
+			return err
+		}
+	}
+	return nil
 }

@@ -71,7 +71,11 @@ func openDB(t testing.TB, path string) *store.DB {
 // testOptions are those of a new workspace with a database beside it.
 func testOptions(t testing.TB) Options {
 	t.Helper()
-	dir := t.TempDir()
+	return optionsIn(t, t.TempDir())
+}
+
+func optionsIn(t testing.TB, dir string) Options {
+	t.Helper()
 	ws := filepath.Join(dir, "ws")
 	if err := os.Mkdir(ws, 0o755); err != nil {
 		t.Fatal(err)
@@ -344,8 +348,8 @@ func TestResolve_Errors(t *testing.T) {
 	}
 }
 
-// counting lets everything pass, and counts how often it saw a source.
-func counting(seen map[string]int) Checker {
+// watching lets everything pass, and counts how often it saw a source.
+func watching(seen map[string]int) Checker {
 	return checker{imports: func(source string) ([]sandbox.Import, error) {
 		seen[source]++
 		return nil, nil

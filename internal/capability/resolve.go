@@ -57,7 +57,7 @@ func (r *Registry) Resolve(ctx context.Context, name string, report func(Step)) 
 		return nil, err
 	}
 	if e.status == StatusPending {
-		if err := r.activate(ctx, v); err != nil && !errors.Is(err, ErrReadOnly) {
+		if err := r.activate(ctx, v); err != nil && !unwritable(err) {
 			return nil, err
 		}
 	}
@@ -257,7 +257,7 @@ func (r *Registry) keepIfNew(ctx context.Context, v *version) error {
 		}
 		return writeError(r.keepAlone(v))
 	})
-	if errors.Is(err, ErrReadOnly) {
+	if unwritable(err) {
 		return nil
 	}
 	return err
@@ -331,12 +331,10 @@ func (r *Registry) activate(ctx context.Context, v *version) error {
 		if err := r.keepDrift(ix, v.Name, v.Source, &v.Definition); err != nil {
 			return err
 		}
-		if err := r.begin(journal{Name: v.Name, versionRef: v.ref(), Kept: true}); err != nil {
-			return err
+		j, err := r.begin(journal{Name: v.Name, versionRef: v.ref(), Kept: true})
+		if err != nil {
+			return r.undone(err)
 		}
-		if err := replace(r.disk, indexPath, ix.with(activeEntry(e, v, StatusActive)).encode()); err != nil {
-			return errors.Join(err, r.recover())
-		}
-		return errors.Join(replace(r.disk, copyPath(v.Name), v.Source), r.disk.Remove(journalPath))
+		return r.publish(ix.with(activeEntry(e, v, StatusActive)), j, v)
 	}))
 }

@@ -185,13 +185,11 @@ func (r *Registry) restoreFiles(ctx context.Context, name string) (*Restored, er
 			e = restoredEntry(e, v)
 		}
 		done = &Restored{Name: name, What: RestoredFile, Version: v.Version, Kept: r.holder(name, current, v), Status: r.statusNow(ctx, e)}
-		if err := r.begin(journal{Name: name, versionRef: v.ref(), Old: e.hash == "", Kept: true}); err != nil {
-			return err
+		j, err := r.begin(journal{Name: name, versionRef: v.ref(), Old: e.hash == "", Kept: true})
+		if err != nil {
+			return r.undone(err)
 		}
-		if err := replace(r.disk, indexPath, ix.with(e).encode()); err != nil {
-			return errors.Join(err, r.recover())
-		}
-		return errors.Join(replace(r.disk, copyPath(name), v.Source), r.disk.Remove(journalPath))
+		return r.publish(ix.with(e), j, v)
 	})
 	return done, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -34,7 +35,11 @@ func (r *Registry) writeTombstone(e *entry, by Provenance) error {
 		Name: name, Version: nextNumber(r.root, name, e).String(), CreatedBy: by.By,
 		Created: r.opts.Now().UTC().Truncate(time.Second), Person: by.Person, Session: by.Session, Entry: e.fields,
 	}
-	return replace(r.disk, tombstonePath(name, t.Version), indent(encode(t)))
+	file := tombstonePath(name, t.Version)
+	if err := r.disk.MakeFolder(path.Dir(file)); err != nil {
+		return err
+	}
+	return replace(r.disk, file, indent(encode(t)))
 }
 
 func parseTombstone(file string) (number, bool) {
@@ -71,11 +76,19 @@ func readTombstone(root *os.Root, name string, n number) (*tombstone, *entry, er
 }
 
 // deletion returns the number under which a capability was deleted, if it was
-// and nothing was kept of it since.
+// and is not there again since. A person's text that was kept after it is not.
 func deletion(root *os.Root, name string) (number, bool) {
 	kept, deleted := records(root, name)
-	if deleted == (number{}) || len(kept) > 0 && kept[len(kept)-1].number.compare(deleted) > 0 {
+	if deleted == (number{}) {
 		return number{}, false
+	}
+	for _, k := range slices.Backward(kept) {
+		if k.number.compare(deleted) <= 0 {
+			break
+		}
+		if v, err := readVersion(root, k.base); err == nil && (v.Gate != nil || v.Lenient) {
+			return number{}, false
+		}
 	}
 	return deleted, true
 }

@@ -152,6 +152,9 @@ func decodeVersion(data []byte) (*version, error) {
 // writeVersion keeps the files of v.
 func writeVersion(d disk, v *version) error {
 	base := versionBase(v.Name, v.ref())
+	if err := d.MakeFolder(path.Dir(base)); err != nil {
+		return err
+	}
 	if err := replace(d, base+".ts", v.Source); err != nil {
 		return err
 	}
