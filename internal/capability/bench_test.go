@@ -149,7 +149,10 @@ func benchReaders(b *testing.B, r *Registry, name string) {
 		do   func(context.Context) error
 	}{
 		{"list/all", func(ctx context.Context) error { _, err := r.List(ctx, ""); return err }},
-		{"list/query", func(ctx context.Context) error { _, err := r.List(ctx, "forecast of the weather in a city"); return err }},
+		{"list/query", func(ctx context.Context) error {
+			_, err := r.List(ctx, "forecast of the weather in a city")
+			return err
+		}},
 		{"show", func(ctx context.Context) error { _, err := r.Show(ctx, name); return err }},
 		{"resolve", func(ctx context.Context) error { _, err := r.Resolve(ctx, name, nil); return err }},
 		{"permissions", func(ctx context.Context) error { _, err := r.Permissions(ctx); return err }},

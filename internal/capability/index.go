@@ -19,6 +19,7 @@ const (
 type index struct {
 	fields  object // the top level; "capabilities" holds its place only
 	entries []*entry
+	size    int // of the file that it was read from
 	// bad are entries that cannot be read, as they stand in the file.
 	bad []json.RawMessage
 	// conflict is set when the file holds git's conflict markers: then nothing
@@ -72,7 +73,7 @@ func decodeIndex(data []byte) (*index, error) {
 	if items == nil {
 		return nil, errors.New("it has no list of capabilities")
 	}
-	ix := &index{fields: fields}
+	ix := &index{fields: fields, size: len(data)}
 	byName := make(map[string]*entry, len(items))
 	for _, item := range items {
 		ix.add(item, byName)
@@ -201,18 +202,32 @@ func validHash(hash string) bool {
 
 // encode writes the index in the layout of the seed: two blanks to indent.
 func (ix *index) encode() []byte {
-	items := make([]object, 0, len(ix.entries))
-	for _, e := range ix.entries {
-		items = append(items, e.fields)
+	p := printer{out: make([]byte, 0, ix.size+ix.size/8)}
+	p.write([]byte("{"))
+	for i, m := range ix.fields {
+		p.key(i, m.key)
+		if m.key != "capabilities" {
+			p.write(m.value)
+			continue
+		}
+		p.write([]byte("["))
+		for i, e := range ix.entries {
+			if i > 0 {
+				p.write([]byte(","))
+			}
+			p.object(e.fields)
+		}
+		p.write([]byte("]"))
 	}
-	return indent(encode(ix.fields.set("capabilities", encode(items))))
+	p.write([]byte("}"))
+	return append(p.out, '\n')
 }
 
 // with returns a copy of the index in which e has the place of the entry of its
 // name. A new one comes where the order of names has it, if the index has that
 // order, so that two branches which add capabilities seldom meet; else last.
 func (ix *index) with(e *entry) *index {
-	out := &index{fields: ix.fields, entries: slices.Clone(ix.entries)}
+	out := &index{fields: ix.fields, entries: slices.Clone(ix.entries), size: ix.size}
 	for i, old := range out.entries {
 		if old.def.Name == e.def.Name {
 			out.entries[i] = e
@@ -230,7 +245,7 @@ func (ix *index) with(e *entry) *index {
 
 // without returns a copy of the index that has no entry of name.
 func (ix *index) without(name string) *index {
-	out := &index{fields: ix.fields, entries: slices.Clone(ix.entries)}
+	out := &index{fields: ix.fields, entries: slices.Clone(ix.entries), size: ix.size}
 	out.entries = slices.DeleteFunc(out.entries, func(e *entry) bool { return e.def.Name == name })
 	return out
 }
