@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // change runs f with the entry of a capability while no other writer, in any
@@ -56,14 +55,10 @@ func (e *entry) as(status string) *entry {
 // changed in tools/<name>.ts is kept as a version first.
 func (r *Registry) Delete(ctx context.Context, name string, by Provenance) error {
 	err := r.change(ctx, name, func(ix *index, e *entry) error {
-		if err := r.keepDrift(ix, name, nil); err != nil {
+		if err := r.keepDrift(ix, name, nil, &e.def); err != nil {
 			return err
 		}
-		t := tombstone{
-			Name: name, Version: nextNumber(r.root, name, e).String(), CreatedBy: by.By,
-			Created: r.opts.Now().UTC().Truncate(time.Second), Person: by.Person, Session: by.Session, Entry: e.fields,
-		}
-		return r.bury(ix, &t)
+		return r.bury(ix, e, by)
 	})
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", name, err)
@@ -72,19 +67,20 @@ func (r *Registry) Delete(ctx context.Context, name string, by Provenance) error
 }
 
 // bury commits a deletion. An error before the commit point undoes it.
-func (r *Registry) bury(ix *index, t *tombstone) error {
-	err := r.begin(journal{Name: t.Name, versionRef: versionRef{Version: t.Version}, Deleted: true})
+func (r *Registry) bury(ix *index, e *entry, by Provenance) error {
+	name := e.def.Name
+	err := r.begin(journal{Name: name, versionRef: versionRef{Version: nextNumber(r.root, name, e).String()}, Deleted: true})
 	if err == nil {
-		err = replace(r.disk, tombstonePath(t.Name, t.Version), indent(encode(t)))
+		err = r.writeTombstone(e, by)
 	}
 	if err == nil {
-		err = replace(r.disk, indexPath, ix.without(t.Name).encode())
+		err = replace(r.disk, indexPath, ix.without(name).encode())
 	}
 	if err != nil {
 		return errors.Join(err, r.recover())
 	}
-	if err := r.disk.Remove(copyPath(t.Name)); err != nil {
-		r.notify(fmt.Sprintf("%s is deleted, but tools/%s.ts could not be removed: %v", t.Name, t.Name, err), "the next start removes it")
+	if err := r.disk.Remove(copyPath(name)); err != nil {
+		r.notify(fmt.Sprintf("%s is deleted, but tools/%s.ts could not be removed: %v", name, name, err), "the next start removes it")
 		return nil
 	}
 	r.finish()

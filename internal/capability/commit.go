@@ -65,7 +65,7 @@ func (r *Registry) keep(ctx context.Context, c candidate) (v *version, err error
 		if v = r.unchanged(ix, &c); v != nil {
 			return r.recordAdmission(ctx, v, c.evidence, c.by.Request)
 		}
-		if err := r.keepDrift(ix, c.def.Name, c.source); err != nil {
+		if err := r.keepDrift(ix, c.def.Name, c.source, &c.def); err != nil {
 			return err
 		}
 		before := ix.find(c.def.Name)
@@ -109,7 +109,7 @@ func (r *Registry) newVersion(before *entry, c *candidate) *version {
 // registering the same thing again does not make a version.
 func (r *Registry) unchanged(ix *index, c *candidate) *version {
 	e := ix.find(c.def.Name)
-	if e == nil || e.hash == "" || e.status == StatusPending || e.pending != nil || c.pending ||
+	if e == nil || e.hash == "" || e.status != StatusActive || e.pending != nil || c.pending ||
 		e.hash != admissionHash(&c.def, c.source, nil) {
 		return nil
 	}
@@ -182,9 +182,10 @@ func (r *Registry) keepAlone(v *version) error {
 	return r.disk.Remove(journalPath)
 }
 
-// keepDrift keeps the readable copy as a version when it is not the active
-// version's text, before a change replaces or removes it.
-func (r *Registry) keepDrift(ix *index, name string, coming []byte) error {
+// keepDrift keeps the readable copy as a version, with the definition of its
+// entry, or of what comes, before a change replaces or removes it: unless its
+// text is kept already.
+func (r *Registry) keepDrift(ix *index, name string, coming []byte, like *Definition) error {
 	current, err := readableCopy(r.root, name)
 	if err != nil {
 		return fmt.Errorf("tools/%s.ts would be replaced and cannot be kept: %w", name, err)
@@ -194,14 +195,15 @@ func (r *Registry) keepDrift(ix *index, name string, coming []byte) error {
 	}
 	e := ix.find(name)
 	c := candidate{source: current, by: Provenance{By: ByHuman}, note: "kept before a change; it has not passed the gate"}
-	if e == nil {
-		c.def = Definition{Name: name, Triggers: []string{}, Suppression: []string{}, Capability: "Unknown: a source without an entry."}
-	} else if c.def = e.def; e.hash == "" && len(keptVersions(r.root, name)) == 0 { // never ran here
-		c.by.By = e.author()
+	if c.def = *like; e != nil {
+		c.def = e.def
+		if e.hash == "" && len(keptVersions(r.root, name)) == 0 { // never ran here
+			c.by.By = e.author()
+		}
 	}
 	v := r.newVersion(e, &c)
 	v.Gate = nil
-	v.Lenient = e == nil || e.hash == ""
+	v.Lenient = e != nil && e.hash == ""
 	return r.keepAlone(v)
 }
 

@@ -2,6 +2,7 @@ package capability
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ type Diff struct {
 func (d *Diff) Same() bool { return d.Definition == "" && d.Source == "" }
 
 // Diff compares two versions, named as for [Registry.Rollback], or "active",
-// "pending" or "file". Left out, to is the active version; with both left out
+// "pending" or "file". One that is left out is the active version; with both left out
 // it compares what a person would decide next: the active version with the one
 // that waits, else with the file where that was changed, else the version before
 // with the active one.
@@ -83,8 +84,8 @@ func (r *Registry) sides(e *entry, from, to string) (string, string, error) {
 	switch {
 	case from != "" && to == "":
 		return from, SideActive, nil
-	case from != "":
-		return from, to, nil
+	case to != "":
+		return cmp.Or(from, SideActive), to, nil
 	case e == nil:
 		return "", "", errors.New("it has no active version; name two of its versions")
 	case e.pending != nil:
@@ -146,5 +147,6 @@ func (r *Registry) fileSide(e *entry) (Side, error) {
 }
 
 func unified(from string, old []byte, to string, now []byte) string {
-	return string(diff.Diff(from, old, to, now))
+	_, text, _ := bytes.Cut(diff.Diff(from, old, to, now), []byte("\n")) // without its first line, a command
+	return string(text)
 }

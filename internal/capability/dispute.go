@@ -63,7 +63,7 @@ func (r *Registry) Settle(ctx context.Context, choices map[string]Choice, otherw
 				settled[name] = e.version
 			}
 		}
-		return r.settleFiles(out, chosen)
+		return r.settleFiles(ix, out, chosen)
 	}))
 	if err != nil {
 		return nil, fmt.Errorf("resolve the conflict: %w", err)
@@ -173,13 +173,18 @@ func (r *Registry) descends(later, earlier *entry) bool {
 	return false
 }
 
-// settleFiles writes the index, and the readable copies that git could not merge
-// or that stand for the other side.
-func (r *Registry) settleFiles(ix *index, chosen map[string]*entry) error {
+// settleFiles writes the index out in the place of ix, and the readable copies
+// that git could not merge or that stand for the other side.
+func (r *Registry) settleFiles(ix, out *index, chosen map[string]*entry) error {
 	sources := map[string][]byte{}
 	for name, e := range chosen {
 		var source []byte // nil: deleted
-		if e != nil {
+		like := ix.find(name)
+		if e == nil {
+			if err := r.writeTombstone(like, Provenance{By: ByHuman}); err != nil {
+				return err
+			}
+		} else {
 			v, err := r.active(e)
 			if err != nil {
 				continue // running it will say so
@@ -191,13 +196,13 @@ func (r *Registry) settleFiles(ix *index, chosen map[string]*entry) error {
 			continue
 		}
 		if !r.isMerge(name, current) {
-			if err := r.keepDrift(ix, name, source); err != nil {
+			if err := r.keepDrift(out, name, source, &like.def); err != nil {
 				return err
 			}
 		}
 		sources[name] = source
 	}
-	if err := replace(r.disk, indexPath, ix.encode()); err != nil {
+	if err := replace(r.disk, indexPath, out.encode()); err != nil {
 		return err
 	}
 	for name, source := range sources {

@@ -84,6 +84,7 @@ type builder struct {
 	r                          *Registry
 	ix                         *index
 	whole, versions, recovered int
+	ours                       bool // something was kept that is not in the seed's format
 }
 
 func (b *builder) how() string {
@@ -148,7 +149,11 @@ func (b *builder) fromEntries(entries []*entry) {
 
 func (b *builder) fromVersions(names []string) {
 	for _, name := range names {
-		if b.ix.find(name) == nil {
+		_, deleted := deletion(b.r.root, name)
+		switch {
+		case deleted:
+			b.ours = true
+		case b.ix.find(name) == nil:
 			b.fromVersion(name)
 		}
 	}
@@ -158,7 +163,12 @@ func (b *builder) fromVersions(names []string) {
 // gate; a person's text that was only kept is not one.
 func (b *builder) fromVersion(name string) bool {
 	for _, k := range slices.Backward(keptVersions(b.r.root, name)) {
-		if v, err := readVersion(b.r.root, k.base); err == nil && !v.Lenient && v.Gate != nil {
+		v, err := readVersion(b.r.root, k.base)
+		if err != nil || v.Lenient {
+			continue
+		}
+		b.ours = true
+		if v.Gate != nil {
 			b.add(activeEntry(nil, v, StatusActive), &b.versions)
 			return true
 		}
@@ -168,7 +178,7 @@ func (b *builder) fromVersion(name string) bool {
 
 // fromSources takes tools/*.ts in a workspace without versions of ours.
 func (b *builder) fromSources() {
-	if b.versions > 0 || slices.ContainsFunc(b.ix.entries, func(e *entry) bool { return e.hash != "" }) {
+	if b.ours || slices.ContainsFunc(b.ix.entries, func(e *entry) bool { return e.hash != "" }) {
 		return
 	}
 	files, _ := readNames(b.r.root, toolsPath) // unreadable: nothing to take

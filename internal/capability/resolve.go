@@ -156,7 +156,11 @@ func (r *Registry) activeOld(e *entry) (*version, error) {
 		return nil, &RefusedError{name, e.version, errors.New(e.problem)}
 	}
 	var newest *version
-	for _, k := range slices.Backward(keptVersions(r.root, name)) {
+	kept := keptVersions(r.root, name)
+	if _, deleted := deletion(r.root, name); deleted {
+		kept = nil // it was made anew after that
+	}
+	for _, k := range slices.Backward(kept) {
 		if newest != nil && newest.Version != k.number.String() {
 			break
 		}
@@ -307,7 +311,7 @@ func (r *Registry) activate(ctx context.Context, v *version) error {
 		if !waits && (e.status != StatusPending || e.hash != v.Hash) {
 			return nil // done by another process
 		}
-		if err := r.keepDrift(ix, v.Name, v.Source); err != nil {
+		if err := r.keepDrift(ix, v.Name, v.Source, &v.Definition); err != nil {
 			return err
 		}
 		if err := r.begin(journal{Name: v.Name, versionRef: v.ref(), Kept: true}); err != nil {

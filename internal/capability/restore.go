@@ -146,7 +146,7 @@ func (r *Registry) undeleteOld(ctx context.Context, v *version, e *entry, by Pro
 		if err := r.mayRegister(ctx, ix, v.Name); err != nil {
 			return err
 		}
-		if err := r.keepDrift(ix, v.Name, v.Source); err != nil {
+		if err := r.keepDrift(ix, v.Name, v.Source, &v.Definition); err != nil {
 			return err
 		}
 		again = r.newVersion(nil, &candidate{def: v.Definition, source: v.Source, by: by, note: "restored from " + v.Version})
@@ -177,7 +177,7 @@ func (r *Registry) restoreFiles(ctx context.Context, name string) (*Restored, er
 			return ErrNothingToDo
 		}
 		if edited {
-			if err := r.keepDrift(ix, name, v.Source); err != nil {
+			if err := r.keepDrift(ix, name, v.Source, &v.Definition); err != nil {
 				return err
 			}
 		}

@@ -296,3 +296,27 @@ func TestIndex_PermissionsOfANewerProgram(t *testing.T) {
 		t.Errorf("resolve: %v", err)
 	}
 }
+
+// What is nested too deep to be read is set aside like any other damage (case Z04).
+func TestIndex_NestedTooDeep(t *testing.T) {
+	deep := strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
+	for what, text := range map[string]string{
+		"index": deep, "field": `{"version":"1.0.0","capabilities":[],"x":` + deep + `}`,
+		"entry": `{"version":"1.0.0","capabilities":[{"name":"x","capability":"Does x.","triggers":[],"parameters":` + deep + `}]}`,
+	} {
+		opts := testOptions(t)
+		register(t, openWith(t, opts), definition("x"), "one")
+		writeTool(t, opts, "index.json", text)
+		r := openWith(t, opts)
+		if v := resolve(t, r, "x"); string(v.Source) != "one" || len(r.Notices()) != 1 {
+			t.Errorf("%s: %q runs, notices %v", what, v.Source, r.Notices())
+		}
+		name := ".versions/x/" + strings.TrimSuffix(versionFile(t, opts, "x", "1.0.0"), ".ts") + ".json"
+		writeTool(t, opts, name, deep)
+		os.Remove(filepath.Join(opts.Workspace, "tools/x.ts"))
+		var refused *RefusedError
+		if _, err := r.Resolve(t.Context(), "x", nil); !errors.As(err, &refused) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

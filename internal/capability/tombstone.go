@@ -27,6 +27,16 @@ func tombstonePath(name, number string) string {
 	return path.Join(versionsPath, name, number+tombstoneEnding)
 }
 
+// writeTombstone keeps that the capability of an entry was deleted.
+func (r *Registry) writeTombstone(e *entry, by Provenance) error {
+	name := e.def.Name
+	t := tombstone{
+		Name: name, Version: nextNumber(r.root, name, e).String(), CreatedBy: by.By,
+		Created: r.opts.Now().UTC().Truncate(time.Second), Person: by.Person, Session: by.Session, Entry: e.fields,
+	}
+	return replace(r.disk, tombstonePath(name, t.Version), indent(encode(t)))
+}
+
 func parseTombstone(file string) (number, bool) {
 	text, ok := strings.CutSuffix(file, tombstoneEnding)
 	if !ok {
