@@ -120,14 +120,14 @@ func benchIndex(b *testing.B, opts Options) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ix, err := decodeIndex(data)
+	ix, err := decodeIndex(data, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Run("index/decode", func(b *testing.B) {
 		b.SetBytes(int64(len(data)))
 		for b.Loop() {
-			if _, err := decodeIndex(data); err != nil {
+			if _, err := decodeIndex(data, nil); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -134,7 +134,7 @@ func (r *Registry) commit(ctx context.Context, ix *index, v *version, entry *ent
 			return errors.Join(err, r.recover())
 		}
 	}
-	if err := replace(r.disk, indexPath, ix.with(entry).encode()); err != nil {
+	if err := r.writeIndex(ix.with(entry)); err != nil {
 		return errors.Join(err, r.recover())
 	}
 	if entry.pending == nil {
@@ -305,7 +305,7 @@ func (r *Registry) entryNow(name string) (e *entry, readable bool) {
 	if err != nil {
 		return nil, false
 	}
-	ix, err := decodeIndex(data)
+	ix, err := decodeIndex(data, nil)
 	if err != nil || ix.conflict != "" {
 		return nil, false
 	}

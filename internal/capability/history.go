@@ -59,7 +59,7 @@ func (r *Registry) History(ctx context.Context, name string) ([]VersionInfo, err
 
 // versionInfos tells of the versions and deletions of a capability, oldest first.
 func (r *Registry) versionInfos(ctx context.Context, name string, e *entry) ([]VersionInfo, error) {
-	used, err := r.usage(ctx)
+	used, err := r.usage(ctx, name)
 	if err != nil {
 		return nil, err
 	}

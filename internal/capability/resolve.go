@@ -317,7 +317,7 @@ func (r *Registry) activate(ctx context.Context, v *version) error {
 		if err := r.begin(journal{Name: v.Name, versionRef: v.ref(), Kept: true}); err != nil {
 			return err
 		}
-		if err := replace(r.disk, indexPath, ix.with(activeEntry(e, v, StatusActive)).encode()); err != nil {
+		if err := r.writeIndex(ix.with(activeEntry(e, v, StatusActive))); err != nil {
 			return errors.Join(err, r.recover())
 		}
 		return errors.Join(replace(r.disk, copyPath(v.Name), v.Source), r.disk.Remove(journalPath))
