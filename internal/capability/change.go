@@ -31,7 +31,7 @@ func (r *Registry) change(ctx context.Context, name string, f func(ix *index, e 
 func (r *Registry) Archive(ctx context.Context, name string) error {
 	err := r.change(ctx, name, func(ix *index, e *entry) error {
 		if e.status == StatusArchived {
-			return ErrNothingToDo
+			return nothingToDo("it is archived already")
 		}
 		return r.writeIndex(ix.with(e.as(StatusArchived)))
 	})
@@ -110,7 +110,7 @@ func (r *Registry) rollback(ctx context.Context, name, to string, by Provenance,
 		return nil, err
 	}
 	if v.Hash == e.hash && e.pending == nil && e.status == StatusActive {
-		return nil, fmt.Errorf("%s is the active version: %w", v.Version, ErrNothingToDo)
+		return nil, nothingToDo(v.Version + " is the active version already")
 	}
 	return r.again(ctx, v, nil, candidate{by: by, note: "back to " + v.Version}, report)
 }
@@ -129,7 +129,7 @@ func (r *Registry) earlier(e *entry, to string) (*version, error) {
 			return v, nil
 		}
 	}
-	return nil, fmt.Errorf("it has no earlier version that has passed the gate: %w", ErrNothingToDo)
+	return nil, nothingToDo("there is no earlier version that has passed the gate")
 }
 
 // again makes a kept version the newest one of its capability, which has the

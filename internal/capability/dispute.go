@@ -48,7 +48,7 @@ func (r *Registry) Settle(ctx context.Context, choices map[string]Choice, otherw
 			return err
 		}
 		if len(ix.disputes) == 0 && ix.conflict == "" {
-			return ErrNothingToDo
+			return nothingToDo("tools/index.json has no conflict")
 		}
 		if len(ix.entries) == 0 {
 			return &ConflictError{Message: ix.conflict + ", and a side of it cannot be read: edit the file"}

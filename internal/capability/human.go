@@ -10,6 +10,12 @@ import (
 // ErrNothingToDo means that a person's decision would change nothing.
 var ErrNothingToDo = errors.New("nothing to do")
 
+// nothingToDo is an ErrNothingToDo that says why.
+type nothingToDo string
+
+func (e nothingToDo) Error() string        { return string(e) }
+func (e nothingToDo) Is(target error) bool { return target == ErrNothingToDo }
+
 // Acceptance is how a person accepts an edit.
 type Acceptance struct {
 	By Provenance
@@ -49,7 +55,7 @@ func (r *Registry) accept(ctx context.Context, name string, how Acceptance, repo
 		def = edited(&v.Definition, e)
 		same := bytes.Equal(v.Source, source) && canonicalOf(&def) == canonicalOf(&v.Definition)
 		if same && e.hash == v.Hash {
-			return nil, fmt.Errorf("tools/%s.ts is the active version %s: %w", name, v.Version, ErrNothingToDo)
+			return nil, nothingToDo(fmt.Sprintf("tools/%s.ts is the active version %s already", name, v.Version))
 		}
 	}
 	s := &submission{def: def, source: source, override: how.Override}
@@ -132,7 +138,7 @@ func (r *Registry) Approve(ctx context.Context, name string) (*Admission, error)
 		return nil, err
 	}
 	if v.Definition.Permissions == nil || len(v.Definition.Permissions.Net) == 0 {
-		return nil, fmt.Errorf("approve %s: it declares no hosts: %w (of an older workspace: tendril capability approve --workspace)", name, ErrNothingToDo)
+		return nil, nothingToDo(name + " declares no hosts (of an older workspace: tendril capability approve --workspace)")
 	}
 	if err := r.opts.Policy.check(v.Definition.Permissions.Net); err != nil {
 		return nil, fmt.Errorf("approve %s: %w", name, err)

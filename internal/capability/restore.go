@@ -174,7 +174,7 @@ func (r *Registry) restoreFiles(ctx context.Context, name string) (*Restored, er
 		}
 		edited := !bytes.Equal(current, v.Source) || current == nil
 		if !edited && len(entryDrift(e, v)) == 0 {
-			return ErrNothingToDo
+			return nothingToDo("everything is in its place")
 		}
 		if edited {
 			if err := r.keepDrift(ix, name, v.Source, &v.Definition); err != nil {

@@ -101,7 +101,7 @@ func (r *Registry) Revoke(ctx context.Context, name string) ([]string, error) {
 	}
 	approved := p.Approved
 	if len(approved) == 0 && p.Network == NetworkNone {
-		return nil, fmt.Errorf("revoke %s: it has no network: %w", name, ErrNothingToDo)
+		return nil, nothingToDo(name + " has no network")
 	}
 	err = r.opts.DB.Write(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM approvals WHERE workspace = ? AND name = ?", r.workspace, name); err != nil {

@@ -89,6 +89,7 @@ type app struct {
 type openOptions struct {
 	workspace string // from --workspace; empty: the configured one
 	create    bool   // it may be new
+	inspect   bool   // the registry stays as it is found
 	approver  capability.Approver
 	listBytes int // of a listing; zero: as the settings say
 }
@@ -126,7 +127,7 @@ func (c *command) open(ctx context.Context, cfg *config.Config, dirs config.Dirs
 	a.registry, err = capability.Open(ctx, capability.Options{
 		Workspace: path, DB: a.db, Checker: a.runner, Max: cfg.Registry.MaxCapabilities, ListBytes: cmp.Or(o.listBytes, cfg.Registry.ListBytes),
 		Policy:   capability.Policy{Network: capability.Network(cfg.Sandbox.Network), AllowedDomains: cfg.Sandbox.AllowedDomains},
-		Approver: o.approver, Now: time.Now,
+		Approver: o.approver, Now: time.Now, Inspect: o.inspect,
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.close())

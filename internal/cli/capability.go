@@ -2,35 +2,33 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os/user"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/tendril-agent/tendril/internal/agent"
 	"github.com/tendril-agent/tendril/internal/capability"
-	"github.com/tendril-agent/tendril/internal/sandbox"
 	"github.com/tendril-agent/tendril/internal/terminal"
 )
 
 func (c *command) capabilityCommand() *cobra.Command {
 	var workspace string
-	var explain bool
+	var explain, archived bool
 	cmd := &cobra.Command{
 		Use:     "capability",
 		Aliases: []string{"cap"},
-		Short:   "See, run, accept and approve capabilities, and what they may do",
-		Long: `See and run what is kept in the workspace, accept your own edits, and allow what a capability asks for.
+		Short:   "See, run and approve capabilities, their versions, and the health of the registry",
+		Long: `See and run what is kept in the workspace, accept your own edits, go back to earlier versions, and allow what a
+capability asks for.
 
 Exit codes: 0 done, 1 failed or no such capability, 2 usage, 3 settings, 5 sandbox or Deno missing,
 130 interrupted.`,
 	}
 	cmd.PersistentFlags().StringVar(&workspace, "workspace", "", "`folder` of the registry (default: from the settings)")
-	with := func(do func(context.Context, *app, []string) error) func(*cobra.Command, []string) error {
+	var with withApp = func(do func(context.Context, *app, []string) error) func(*cobra.Command, []string) error {
 		return func(cmd *cobra.Command, args []string) error {
 			return c.withRegistry(cmd.Context(), workspace, func(a *app) error { return do(cmd.Context(), a, args) })
 		}
@@ -38,8 +36,11 @@ Exit codes: 0 done, 1 failed or no such capability, 2 usage, 3 settings, 5 sandb
 	list := &cobra.Command{
 		Use: "list [query]", Short: "List capabilities, the best for a query first", Args: takes(0, 1),
 		Example: "  tendril capability list\n  tendril capability list \"count words\"",
-		RunE:    with(c.capabilityList),
+		RunE: with(func(ctx context.Context, a *app, args []string) error {
+			return c.capabilityList(ctx, a, args, archived)
+		}),
 	}
+	list.Flags().BoolVar(&archived, "archived", false, "list those that are archived")
 	show := &cobra.Command{
 		Use: "show name", Short: "Show definition, permissions, versions, evidence and source", Args: takes(1, 1),
 		Example: "  tendril capability show count_words",
@@ -51,11 +52,6 @@ Exit codes: 0 done, 1 failed or no such capability, 2 usage, 3 settings, 5 sandb
 		RunE:    with(func(ctx context.Context, a *app, args []string) error { return c.capabilityRun(ctx, a, args, explain) }),
 	}
 	run.Flags().BoolVar(&explain, "explain", false, "tell on stderr what the run might do, and what it did")
-	accept := &cobra.Command{
-		Use: "accept name", Short: "Make your edit of tools/<name>.ts a version, through the gate", Args: takes(1, 1),
-		Example: "  tendril capability accept count_words",
-		RunE:    with(c.capabilityAccept),
-	}
 	approve := &cobra.Command{
 		Use: "approve name", Short: "Allow what a capability asks for", Args: takes(0, 2),
 		Long: `Allow what the waiting version of a capability asks for. With --workspace and no name: allow network
@@ -67,21 +63,33 @@ access to all capabilities in the format of the original Tendril, which declare 
 	}
 	approve.Flags().String("workspace", "", "`=folder` of the registry; without a name: approve the whole workspace")
 	approve.Flags().Lookup("workspace").NoOptDefVal = configuredWorkspace
-	permissions := c.permissionsCommand(with)
-	for _, named := range []*cobra.Command{show, run, accept, approve, permissions} {
-		named.ValidArgsFunction = c.completeNames(&workspace)
+	commands := slices.Concat([]*cobra.Command{list, show, run, approve, c.permissionsCommand(with)},
+		c.versionCommands(with), c.healthCommands(&workspace, with))
+	for _, named := range commands {
+		if strings.Contains(named.Use, "name") {
+			named.ValidArgsFunction = c.completeNames(&workspace)
+		}
 	}
-	c.group(cmd).AddCommand(list, show, run, accept, approve, permissions)
+	c.group(cmd).AddCommand(commands...)
 	return cmd
 }
 
 // withRegistry opens the workspace for one command.
 func (c *command) withRegistry(ctx context.Context, workspace string, do func(*app) error) error {
+	return c.withOpen(ctx, openOptions{workspace: workspace, approver: c.approver(), listBytes: everything}, do)
+}
+
+// inspectRegistry is withRegistry that leaves everything as it is found.
+func (c *command) inspectRegistry(ctx context.Context, workspace string, do func(*app) error) error {
+	return c.withOpen(ctx, openOptions{workspace: workspace, inspect: true}, do)
+}
+
+func (c *command) withOpen(ctx context.Context, o openOptions, do func(*app) error) error {
 	cfg, dirs, err := c.settings()
 	if err != nil {
 		return err
 	}
-	a, err := c.open(ctx, cfg, dirs, openOptions{workspace: workspace, approver: c.approver(), listBytes: everything})
+	a, err := c.open(ctx, cfg, dirs, o)
 	if err != nil {
 		return err
 	}
@@ -108,7 +116,10 @@ func (c *command) completeNames(workspace *string) cobra.CompletionFunc {
 	}
 }
 
-func (c *command) capabilityList(ctx context.Context, a *app, args []string) error {
+func (c *command) capabilityList(ctx context.Context, a *app, args []string, archived bool) error {
+	if archived {
+		return c.archivedList(ctx, a)
+	}
 	listing, err := a.registry.List(ctx, strings.Join(args, " "))
 	if err != nil {
 		return err
@@ -128,16 +139,39 @@ func (c *command) capabilityList(ctx context.Context, a *app, args []string) err
 			c.warn("%s", n)
 		}
 	}()
+	if archived, err := a.registry.Archived(ctx); err == nil && len(archived) > 0 && listing.Total == 0 {
+		c.print("all that is here is archived; see: tendril capability list --archived\n")
+		return nil
+	}
 	if listing.Total == 0 {
 		c.print("no capabilities yet in %s; ask for something: tendril run \"…\"\n", a.workspace.Path())
 		return nil
 	}
+	c.summaries(listing.Capabilities)
+	return nil
+}
+
+func (c *command) summaries(list []capability.Summary) {
 	width := 0
-	for _, s := range listing.Capabilities {
+	for _, s := range list {
 		width = max(width, len(s.Name))
 	}
-	for _, s := range listing.Capabilities {
+	for _, s := range list {
 		c.print("%-*s  %-8s  %s\n", width, terminal.Line(s.Name), s.Status, terminal.Line(s.Capability))
+	}
+}
+
+func (c *command) archivedList(ctx context.Context, a *app) error {
+	archived, err := a.registry.Archived(ctx)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		return writeJSON(c.Out, map[string]any{"capabilities": archived})
+	}
+	c.summaries(archived)
+	if len(archived) == 0 {
+		c.print("none is archived\n")
 	}
 	return nil
 }
@@ -177,11 +211,14 @@ func infoText(i *capability.Info) string {
 	}
 	var versions []string
 	for _, v := range i.Versions {
-		versions = append(versions, v.Version)
+		versions = append(versions, strings.TrimSpace(v.Version+" "+v.State))
 	}
 	row("versions", strings.Join(versions, ", "))
 	if i.Evidence != nil {
 		var steps []string
+		if i.Evidence.Overridden {
+			steps = append(steps, "taken by a person despite its type check")
+		}
 		for _, s := range i.Evidence.Steps {
 			steps = append(steps, fmt.Sprintf("%s %s (%s)", s.Name, s.State, duration(s.Duration.Milliseconds())))
 		}
@@ -195,151 +232,6 @@ func infoText(i *capability.Info) string {
 	row("note", strings.Join(i.Notes, "\n"))
 	fmt.Fprintf(&b, "\n%s\n", strings.TrimRight(i.Source, "\n"))
 	return b.String()
-}
-
-func (c *command) capabilityRun(ctx context.Context, a *app, args []string, explain bool) error {
-	arguments := json.RawMessage("{}")
-	if len(args) == 2 {
-		var err error
-		if arguments, err = c.arguments(ctx, args[1]); err != nil {
-			return err
-		}
-		if !json.Valid(arguments) {
-			return usageError(`the arguments are not valid JSON: %s; for example: tendril capability run %s '{"n": 1}'`, clip(string(arguments), 100), args[0])
-		}
-	}
-	if err := a.ready(ctx); err != nil {
-		return err
-	}
-	status := newStatusLine(c.Err, false)
-	r := newRenderer(c.Out, status, c.style())
-	executor := a.executor()
-	executor.Explain = explain
-	x, err := executor.Execute(ctx, args[0], arguments, "", func(p agent.Progress) {
-		if p.Step != "" && p.State != "running" {
-			r.progress(p)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	for _, n := range x.Notes {
-		if !r.told(n) {
-			c.warn("%s", n)
-		}
-	}
-	if c.json {
-		if err := writeJSON(c.Out, x); err != nil {
-			return err
-		}
-	} else {
-		c.showRun(x)
-		c.explain(x)
-	}
-	switch x.Outcome {
-	case sandbox.OK:
-		return nil
-	case sandbox.Cancelled:
-		return &exitError{code: exitInterrupted, err: errSilent, silent: true}
-	}
-	return &exitError{code: exitFailed, err: errSilent, silent: true}
-}
-
-// arguments are those of the command line, or stdin for "-".
-func (c *command) arguments(ctx context.Context, given string) (json.RawMessage, error) {
-	if given != "-" {
-		return json.RawMessage(given), nil
-	}
-	data, err := readIn(ctx, c.In, maxPromptBytes)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("the arguments cannot be read from stdin: %w", err)
-	case len(data) > maxPromptBytes:
-		return nil, usageError("the arguments on stdin are longer than %d MiB", maxPromptBytes>>20)
-	}
-	return data, nil
-}
-
-var errSilent = errors.New("already told")
-
-// showRun prints the result on stdout, and what else was printed on stderr.
-func (c *command) showRun(x *agent.Execution) {
-	if x.Outcome != sandbox.OK {
-		fmt.Fprintf(c.Err, "%s\n", terminal.Clean(strings.TrimRight(x.Text, "\n")))
-		return
-	}
-	if x.Value != nil && x.Stdout != "" {
-		fmt.Fprintf(c.Err, "%s\n", terminal.Clean(strings.TrimRight(x.Stdout, "\n")))
-	}
-	if x.Stderr != "" {
-		fmt.Fprintf(c.Err, "%s\n", terminal.Clean(strings.TrimRight(x.Stderr, "\n")))
-	}
-	c.print("%s\n", strings.TrimRight(x.Text, "\n"))
-}
-
-func (c *command) capabilityAccept(ctx context.Context, a *app, args []string) error {
-	admission, err := a.registry.Accept(ctx, args[0], capability.Acceptance{By: person()}, nil)
-	if errors.Is(err, capability.ErrNothingToDo) {
-		return c.result(map[string]any{"name": args[0], "changed": false}, fmt.Sprintf("tools/%s.ts is the active version already", args[0]))
-	}
-	if err != nil {
-		return err
-	}
-	return c.admitted(admission, "accepted")
-}
-
-// person says who decides here.
-func person() capability.Provenance {
-	by := capability.Provenance{By: capability.ByHuman}
-	if u, err := user.Current(); err == nil {
-		by.Person = u.Username
-	}
-	return by
-}
-
-// configuredWorkspace is what a bare --workspace of approve stands for.
-const configuredWorkspace = "configured"
-
-func (c *command) capabilityApprove(cmd *cobra.Command, args []string) error {
-	flag := cmd.Flags().Lookup("workspace")
-	folder := flag.Value.String()
-	if folder == configuredWorkspace {
-		folder = ""
-	}
-	if n := len(args); folder == "" && flag.Changed && n > 0 && strings.ContainsAny(args[n-1], `/\.~`) {
-		folder, args = args[n-1], args[:n-1] // "--workspace folder": no name holds one of these
-	}
-	switch {
-	case len(args) == 0 && !flag.Changed:
-		return usageError("name a capability, or use --workspace for all of an older workspace; see: tendril capability approve --help")
-	case len(args) > 1:
-		return usageError("one name at a time; see: tendril capability approve --help")
-	}
-	return c.withRegistry(cmd.Context(), folder, func(a *app) error {
-		if len(args) == 0 {
-			return c.approveWorkspace(cmd.Context(), a)
-		}
-		return c.approveOne(cmd.Context(), a, args[0])
-	})
-}
-
-func (c *command) approveWorkspace(ctx context.Context, a *app) error {
-	if err := a.registry.ApproveWorkspace(ctx); err != nil && !errors.Is(err, capability.ErrNothingToDo) {
-		return err
-	}
-	return c.result(map[string]any{"approved": a.workspace.Path()}, "approved network access for the capabilities of "+a.workspace.Path()+" that declare no hosts")
-}
-
-func (c *command) approveOne(ctx context.Context, a *app, name string) error {
-	admission, err := a.registry.Approve(ctx, name)
-	if errors.Is(err, capability.ErrNothingToDo) {
-		return c.result(map[string]any{"name": name, "changed": false}, fmt.Sprintf("%s waits for nothing", name))
-	}
-	if err != nil {
-		return err
-	}
-	admission.Warnings = nil // they were about the approval that is now given
-	return c.admitted(admission, "approved")
 }
 
 func (c *command) admitted(a *capability.Admission, what string) error {

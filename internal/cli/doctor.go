@@ -166,7 +166,7 @@ func (c *command) checkRegistry(ctx context.Context, cfg *config.Config, dirs co
 	if err := workspace.Check(path); err != nil {
 		checks[0] = broken("workspace", &exitError{code: exitConfig, err: err})
 	}
-	a, err := c.open(ctx, cfg, dirs, openOptions{workspace: flag})
+	a, err := c.open(ctx, cfg, dirs, openOptions{workspace: flag, inspect: true})
 	if err != nil {
 		if checks[0].err == nil {
 			checks[0] = broken("workspace", err)
@@ -179,15 +179,18 @@ func (c *command) checkRegistry(ctx context.Context, cfg *config.Config, dirs co
 		return append(checks, broken("registry", err))
 	}
 	checks = append(checks, passed("registry", "%s", plural(listing.Total, "capability", "capabilities")))
-	notes, err := a.registry.Drift(ctx)
+	found, err := a.registry.Examine(ctx)
 	if err != nil {
 		return append(checks, broken("registry", err))
 	}
-	for _, n := range notes {
-		checks = append(checks, warned("registry", n, ""))
-	}
-	for _, n := range a.registry.Notices() {
-		checks = append(checks, warned("registry", n.Message, n.Hint))
+	for _, f := range found {
+		mend := f.Mend
+		if f.Fixable {
+			mend = "tendril capability doctor --fix"
+		}
+		if f.Severity != capability.SeverityNote {
+			checks = append(checks, warned("registry", subject(f)+f.Problem, mend))
+		}
 	}
 	return checks
 }

@@ -99,7 +99,10 @@ func personText(err error) string {
 		return err.Error()
 	}
 	text := fmt.Sprintf("there is no capability %q", clip(unknown.Name, 64))
-	if unknown.Loose {
+	if unknown.Kept {
+		text += fmt.Sprintf("; versions of it are kept, and it comes back with: tendril capability restore %s", unknown.Name)
+	}
+	if unknown.Loose && !unknown.Kept {
 		text += fmt.Sprintf("; tools/%s.ts exists, but does not run without an entry in tools/index.json", unknown.Name)
 	}
 	if len(unknown.Near) > 0 {
