@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 )
 
 // A registration is kept in this order, each operation durable before the next:
@@ -209,7 +210,7 @@ func (r *Registry) keepDrift(ix *index, name string, coming []byte, like *Defini
 
 // holds reports whether a version of name has this source.
 func (r *Registry) holds(name string, source []byte) bool {
-	for _, k := range keptVersions(r.root, name) {
+	for _, k := range slices.Backward(keptVersions(r.root, name)) { // mostly it is the newest
 		if kept, err := readFile(r.root, k.base+".ts", maxKept); err == nil && bytes.Equal(kept, source) {
 			return true
 		}

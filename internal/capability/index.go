@@ -16,6 +16,8 @@ type index struct {
 	fields  object // the top level; "capabilities" holds its place only
 	entries []*entry
 	size    int // of the file that it was read from
+	// tidy: that has our layout, so entries can be written as they stand there.
+	tidy bool
 	// bad are entries that cannot be read, as they stand in the file.
 	bad []json.RawMessage
 	// conflict is set when the file holds git's conflict markers: then nothing
@@ -118,26 +120,28 @@ func validHash(hash string) bool {
 // with returns a copy of the index in which e has the place of the entry of its
 // name. A new one comes where the order of names has it, if the index has that
 // order, so that two branches which add capabilities seldom meet; else last.
-func (ix *index) with(e *entry) *index {
-	out := &index{fields: ix.fields, entries: slices.Clone(ix.entries), size: ix.size}
+func (ix *index) with(changed *entry) *index {
+	e := *changed
+	e.raw = nil
+	out := &index{fields: ix.fields, entries: slices.Clone(ix.entries), size: ix.size, tidy: ix.tidy}
 	for i, old := range out.entries {
 		if old.def.Name == e.def.Name {
-			out.entries[i] = e
+			out.entries[i] = &e
 			return out
 		}
 	}
 	byName := func(a, b *entry) int { return strings.Compare(a.def.Name, b.def.Name) }
 	at := len(out.entries)
 	if slices.IsSortedFunc(out.entries, byName) {
-		at, _ = slices.BinarySearchFunc(out.entries, e, byName)
+		at, _ = slices.BinarySearchFunc(out.entries, &e, byName)
 	}
-	out.entries = slices.Insert(out.entries, at, e)
+	out.entries = slices.Insert(out.entries, at, &e)
 	return out
 }
 
 // without returns a copy of the index that has no entry of name.
 func (ix *index) without(name string) *index {
-	out := &index{fields: ix.fields, entries: slices.Clone(ix.entries), size: ix.size}
+	out := &index{fields: ix.fields, entries: slices.Clone(ix.entries), size: ix.size, tidy: ix.tidy}
 	out.entries = slices.DeleteFunc(out.entries, func(e *entry) bool { return e.def.Name == name })
 	return out
 }

@@ -127,6 +127,10 @@ func (ix *index) encode() []byte {
 			if i > 0 {
 				p.write([]byte(","))
 			}
+			if ix.tidy && e.raw != nil {
+				p.value(e.raw)
+				continue
+			}
 			p.object(e.fields)
 		}
 		p.write([]byte("]"))

@@ -84,6 +84,18 @@ func (p *printer) key(i int, key string) {
 	if i > 0 {
 		p.out = append(p.out, ',')
 	}
-	p.value(encode(key))
-	p.out = append(p.out, ':', ' ')
+	if p.after("{,") {
+		p.newLine()
+	}
+	p.out = append(appendString(p.out, key), ':', ' ')
+}
+
+// appendString appends a string in JSON.
+func appendString(out []byte, s string) []byte {
+	start := len(out)
+	out = append(append(append(out, '"'), s...), '"')
+	if plain(out[start:]) {
+		return out
+	}
+	return append(out[:start], encode(s)...)
 }

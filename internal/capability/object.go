@@ -81,10 +81,12 @@ func (o object) set(key string, value json.RawMessage) object {
 }
 
 // MarshalJSON implements [json.Marshaler]. It keeps the bytes of the values.
-func (o object) MarshalJSON() ([]byte, error) {
+func (o object) MarshalJSON() ([]byte, error) { return o.encode(), nil }
+
+func (o object) encode() []byte {
 	var p printer
 	p.object(o)
-	return p.out, nil
+	return p.out
 }
 
 // encode is json.Marshal that leaves <, > and & alone, for values of ours that

@@ -272,6 +272,7 @@ func (r *Registry) writeIndex(ix *index) error {
 	if err != nil || len(written.bad) > 0 {
 		return fmt.Errorf("tools/index.json could not be read back and is not written: %w", cmp.Or(err, errors.New("an entry is none")))
 	}
+	written.tidy = true
 	if err := replace(r.disk, indexPath, data); err != nil {
 		return err
 	}
