@@ -41,8 +41,8 @@ func readIndex(data []byte, before *index) (*index, error) {
 		return nil, &InputError{"capabilities", "want an array, got " + kind}
 	}
 	in := indexReader{out: &index{fields: fields.set("capabilities", encode([]int{})), size: len(data)}, byName: map[string]int{}, before: before}
-	for _, item := range elements(list) {
-		in.add(item)
+	for at := skipBlanks(list, 1); list[at] != ']'; {
+		at = nextItem(list, in.add(list, at))
 	}
 	return in.out, nil
 }
@@ -55,15 +55,36 @@ type indexReader struct {
 	places map[string]int // of the names in before, once they are needed
 }
 
-// add reads an entry. One that is there already is dropped when it says the
-// same, else both are in conflict.
-func (in *indexReader) add(raw json.RawMessage) {
-	ix := in.out
-	e, err := in.entry(raw)
-	if err != nil {
-		ix.bad = append(ix.bad, raw)
-		return
+// add reads the entry at a place of the list, and returns where it ends. One that
+// is there already is dropped when it says the same, else both are in conflict.
+func (in *indexReader) add(list []byte, start int) (end int) {
+	if e := in.next(); e != nil && bytes.HasPrefix(list[start:], e.raw) {
+		in.at++
+		in.keep(e)
+		return start + len(e.raw)
 	}
+	end = endOfValue(list, start)
+	if e, err := in.decode(list[start:end:end]); err == nil {
+		in.keep(e)
+	} else {
+		in.out.bad = append(in.out.bad, list[start:end:end])
+	}
+	return end
+}
+
+// next is the entry of the index before that mostly comes next.
+func (in *indexReader) next() *entry {
+	if in.before == nil || in.at >= len(in.before.entries) {
+		return nil
+	}
+	if e := in.before.entries[in.at]; e.conflict == "" && e.raw != nil {
+		return e
+	}
+	return nil
+}
+
+func (in *indexReader) keep(e *entry) {
+	ix := in.out
 	at, twice := in.byName[e.def.Name]
 	if !twice {
 		in.byName[e.def.Name] = len(ix.entries)
@@ -84,17 +105,9 @@ func (e *entry) disputed(conflict string) *entry {
 	return &out
 }
 
-// entry takes an entry from the index before, where it mostly stands next, or
-// else decodes it.
-func (in *indexReader) entry(raw json.RawMessage) (*entry, error) {
+func (in *indexReader) decode(raw json.RawMessage) (*entry, error) {
 	if in.before == nil {
 		return readEntry(raw)
-	}
-	if in.at < len(in.before.entries) {
-		if e := in.before.entries[in.at]; e.conflict == "" && bytes.Equal(e.raw, raw) {
-			in.at++
-			return e, nil
-		}
 	}
 	e, err := decodeEntry(bytes.Clone(raw)) // a part of raw would hold on to the whole file
 	if err != nil {
