@@ -109,9 +109,7 @@ func decodeStrings(raw json.RawMessage, path string) ([]string, error) {
 		if kind := kindOf(item); kind != "a string" {
 			return nil, &InputError{fmt.Sprintf("%s[%d]", path, i), "want a string, got " + kind}
 		}
-		if list[i], err = DecodeString(item, fmt.Sprintf("%s[%d]", path, i)); err != nil {
-			return nil, err
-		}
+		list[i] = text(item)
 	}
 	return list, nil
 }
