@@ -7,7 +7,8 @@
 // capabilities, as our own host does, gets each event of a turn as it is stored,
 // in _tendril/event, instead of updates; and no replay, because it reads sessions
 // itself. _tendril/ready says which workspace and model a prompt would use, and all
-// that keeps it from working.
+// that keeps it from working. The methods of capabilities.go are for an editor in
+// which a person edits a capability.
 //
 // Unstable in the protocol's schema of this version, and sent all the same,
 // because clients ignore what they do not know: the update usage_update, and
@@ -24,6 +25,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/tendril-agent/tendril/internal/agent"
+	"github.com/tendril-agent/tendril/internal/capability"
 	"github.com/tendril-agent/tendril/internal/jsonrpc"
 )
 
@@ -50,6 +52,10 @@ type Options struct {
 	// Source is the file of a capability and the text of its active version; ok
 	// is false when there is none.
 	Source func(ctx context.Context, name string) (path, text string, ok bool)
+	// Registry lends the registry of the configured workspace, for the methods
+	// about capabilities; By is the person at the client.
+	Registry func(ctx context.Context, use func(*capability.Registry) error) error
+	By       capability.Provenance
 }
 
 // server is one connection's state.
@@ -101,6 +107,8 @@ func (s *server) handle(ctx context.Context, r *jsonrpc.Request) (any, error) {
 			}
 			return known, nil
 		}), nil
+	case methodCapabilities, methodDiff, methodAccept, methodRestore:
+		return s.onCapabilities(ctx, r)
 	}
 	return nil, jsonrpc.MethodNotFound(r.Method)
 }
@@ -163,6 +171,7 @@ func (s *server) initialize(params json.RawMessage) (any, error) {
 		AgentInfo:       &sdk.Implementation{Name: "tendril", Title: sdk.Ptr("Tendril"), Version: s.Version},
 		AuthMethods:     []sdk.AuthMethod{},
 		AgentCapabilities: sdk.AgentCapabilities{
+			Meta:                meta(map[string]any{"methods": []string{methodCapabilities, methodDiff, methodAccept, methodRestore}}),
 			LoadSession:         true,
 			PromptCapabilities:  sdk.PromptCapabilities{EmbeddedContext: true},
 			SessionCapabilities: sdk.SessionCapabilities{List: &sdk.SessionListCapabilities{}, Close: &sdk.SessionCloseCapabilities{}},

@@ -29,3 +29,19 @@ func denials(ctx context.Context) *answers {
 	a, _ := ctx.Value(denialsKey{}).(*answers)
 	return a
 }
+
+type unattendedKey struct{}
+
+// Unattended returns a context in which nobody is asked: what needs a person
+// waits for one.
+func Unattended(ctx context.Context) context.Context {
+	return context.WithValue(ctx, unattendedKey{}, true)
+}
+
+// approver is who can be asked in ctx; nil for nobody.
+func (r *Registry) approver(ctx context.Context) Approver {
+	if ctx.Value(unattendedKey{}) != nil {
+		return nil
+	}
+	return r.opts.Approver
+}

@@ -217,6 +217,9 @@ func (x *examination) active(ctx context.Context, e *entry, v *version) error {
 	case x.r.isMerge(name, current):
 		x.fixable(SeverityWarning, name, "the active version is written; both sides are kept as versions",
 			fmt.Sprintf("tools/%s.ts holds git's conflict markers; version %s runs", name, v.Version), restore)
+	case !bytes.Equal(current, v.Source) && sameLines(current, v.Source):
+		x.fixable(SeverityWarning, name, "it is written again as it was",
+			fmt.Sprintf("tools/%s.ts has other line ends than version %s, or a byte order mark", name, v.Version), restore)
 	case !bytes.Equal(current, v.Source):
 		x.add(SeverityWarning, name, decide, "tools/%s.ts was changed outside; version %s runs", name, v.Version)
 	case len(keys) == 1 && keys[0] == "sha256":

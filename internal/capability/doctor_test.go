@@ -35,13 +35,16 @@ func TestDoctor(t *testing.T) {
 			writeTool(t, opts, ".versions/.journal", "{}")
 		}, SeverityWarning, "interrupted", ""},
 		{"file edited", func(t *testing.T, opts Options) { writeTool(t, opts, "x.ts", "edited") }, SeverityWarning, "changed outside", "tendril capability accept x"},
+		{"file with other line ends", func(t *testing.T, opts Options) {
+			writeTool(t, opts, "x.ts", "\ufefftwo\r\n")
+		}, SeverityWarning, "other line ends", ""},
 		{"file missing", func(t *testing.T, opts Options) {
 			os.Remove(filepath.Join(opts.Workspace, "tools/x.ts"))
 		}, SeverityWarning, "is missing", ""},
 		{"file a link", func(t *testing.T, opts Options) {
 			path := filepath.Join(opts.Workspace, "tools/x.ts")
 			os.Remove(path)
-			writeTool(t, opts, "y.txt", "two")
+			writeTool(t, opts, "y.txt", "two\n")
 			if err := os.Symlink("y.txt", path); err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +94,7 @@ func TestDoctor(t *testing.T) {
 			opts := testOptions(t)
 			r := openWith(t, opts)
 			register(t, r, definition("x"), "one")
-			register(t, r, definition("x"), "two")
+			register(t, r, definition("x"), "two\n")
 			c.damage(t, opts)
 			before := snapshot(t, opts)
 			found, err := inspect(t, opts).Examine(t.Context())
@@ -124,7 +127,7 @@ func TestDoctor(t *testing.T) {
 						t.Errorf("mended %s, left %s", encode(mended), encode(left))
 					}
 				}
-				if v := resolve(t, openWith(t, opts), "x"); string(v.Source) != "two" {
+				if v := resolve(t, openWith(t, opts), "x"); string(v.Source) != "two\n" {
 					t.Errorf("%q runs", v.Source)
 				}
 			} else if len(left) == 0 {

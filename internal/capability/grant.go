@@ -68,7 +68,7 @@ func (r *Registry) workspaceApproved(ctx context.Context, hosts []string) (bool,
 	if err != nil || slices.Contains(approved, anyHost) {
 		return err == nil, err
 	}
-	if once := r.allowed.get(""); len(once) > 0 || len(denials(ctx).get("")) > 0 || r.opts.Approver == nil {
+	if once := r.allowed.get(""); len(once) > 0 || len(denials(ctx).get("")) > 0 || r.approver(ctx) == nil {
 		return len(once) > 0, nil
 	}
 	grants := grantsOf(nil)

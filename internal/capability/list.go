@@ -99,6 +99,17 @@ func (r *Registry) Active(ctx context.Context) ([]Definition, error) {
 	return active, nil
 }
 
+// Names returns the names of all capabilities, archived ones too, in order.
+func (r *Registry) Names(ctx context.Context) ([]string, error) {
+	ix, err := r.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := ix.names()
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
 // IndexInfo describes tools/index.json, nil when there is none. Each commit, in
 // any process, makes a new file of it, so this tells cheaply whether anything
 // has changed.

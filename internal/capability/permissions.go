@@ -247,14 +247,15 @@ func (r *Registry) allow(ctx context.Context, q Question) (waiting []string, err
 	if slices.ContainsFunc(q.New, func(h string) bool { return slices.Contains(denied, h) }) {
 		return nil, deniedBy(q)
 	}
-	if r.opts.Approver == nil {
+	approver := r.approver(ctx)
+	if approver == nil {
 		return q.New, nil
 	}
-	return nil, r.ask(ctx, q)
+	return nil, r.ask(ctx, approver, q)
 }
 
-func (r *Registry) ask(ctx context.Context, q Question) error {
-	answer, err := r.opts.Approver.Approve(ctx, q)
+func (r *Registry) ask(ctx context.Context, approver Approver, q Question) error {
+	answer, err := approver.Approve(ctx, q)
 	if err != nil {
 		return fmt.Errorf("ask for network access of %s: %w", q.Name, err)
 	}

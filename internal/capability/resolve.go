@@ -230,12 +230,17 @@ func (r *Registry) admit(ctx context.Context, v *version, report func(Step)) (*E
 	if err != nil {
 		return nil, fmt.Errorf("admit %s %s: %w", v.Name, v.Version, err)
 	}
+	return &passed, r.keepAdmitted(ctx, v, passed)
+}
+
+// keepAdmitted keeps what the gate let pass, and that it did.
+func (r *Registry) keepAdmitted(ctx context.Context, v *version, evidence Evidence) error {
 	admitted := *v
-	admitted.Gate = &passed
+	admitted.Gate = &evidence
 	if err := r.keepIfNew(ctx, &admitted); err != nil {
-		return nil, fmt.Errorf("keep %s %s: %w", v.Name, v.Version, err)
+		return fmt.Errorf("keep %s %s: %w", v.Name, v.Version, err)
 	}
-	return &passed, r.recordAdmission(ctx, v, passed, "")
+	return r.recordAdmission(ctx, v, evidence, "")
 }
 
 // keepIfNew keeps the bytes that were admitted, so that a later edit of the
@@ -266,10 +271,22 @@ func (r *Registry) drift(v *version) []string {
 		return []string{fmt.Sprintf("tools/%s.ts cannot be read (%v); version %s runs", v.Name, err, v.Version)}
 	case current == nil:
 		return []string{fmt.Sprintf("tools/%s.ts is missing; version %s runs; to have it back: tendril capability restore %s", v.Name, v.Version, v.Name)}
-	case !bytes.Equal(current, v.Source):
+	case bytes.Equal(current, v.Source):
+	case sameLines(current, v.Source):
+		return []string{fmt.Sprintf("tools/%s.ts has other line ends than version %s, or a byte order mark, which git or an editor may have put there; to have it as it was: tendril capability restore %s", v.Name, v.Version, v.Name)}
+	default:
 		return []string{fmt.Sprintf("tools/%s.ts was changed outside; version %s runs until a person accepts the change with: tendril capability accept %s (or takes it back with: tendril capability restore %s)", v.Name, v.Version, v.Name, v.Name)}
 	}
 	return nil
+}
+
+// sameLines reports whether texts differ only in their line ends and byte order
+// mark.
+func sameLines(a, b []byte) bool {
+	plain := func(text []byte) []byte {
+		return bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
+	}
+	return bytes.Equal(plain(a), plain(b))
 }
 
 // tryPending looks whether the version that waits beside the active one may

@@ -176,7 +176,7 @@ func (r *Registry) restoreFiles(ctx context.Context, name string) (*Restored, er
 		if !edited && len(entryDrift(e, v)) == 0 {
 			return nothingToDo("everything is in its place")
 		}
-		if edited {
+		if edited && !sameLines(current, v.Source) {
 			if err := r.keepDrift(ix, name, v.Source, &v.Definition); err != nil {
 				return err
 			}

@@ -54,7 +54,7 @@ func (c *command) acp(ctx context.Context, g *engine) error {
 			return err == nil && cfg.Sandbox.Network == "ask"
 		},
 		Folder: func(_ context.Context, cwd string) (string, error) { return g.folder(cwd) },
-		Agent:  g.agent, Ready: g.ready, Source: g.source,
+		Agent:  g.agent, Ready: g.ready, Source: g.source, Registry: g.registry, By: person(),
 	})
 }
 

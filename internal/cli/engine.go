@@ -147,6 +147,15 @@ func (g *engine) makeAgent(ctx context.Context, folder string) (*agent.Agent, er
 	})
 }
 
+// registry lends the registry of the configured workspace.
+func (g *engine) registry(ctx context.Context, use func(*capability.Registry) error) error {
+	a, err := g.open(ctx)
+	if err != nil {
+		return err
+	}
+	return use(a.registry)
+}
+
 // source is the file of a capability and the text of its active version.
 func (g *engine) source(ctx context.Context, name string) (path, text string, ok bool) {
 	a, err := g.open(ctx)

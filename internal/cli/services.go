@@ -39,7 +39,7 @@ func (s *services) of() host.Services {
 		Keys: keyService{s}, Models: modelService{s}, Setup: setupService{s},
 		Capabilities: func(ctx context.Context, use func(host.Workbench) error) error {
 			return s.lender.use(ctx, func(a *app) error {
-				return use(host.Workbench{Registry: a.registry, Executor: a.executor(), Ready: a.ready})
+				return use(host.Workbench{Registry: a.registry, Executor: a.executor(), By: person(), Ready: a.ready})
 			})
 		},
 		Doctor: func(ctx context.Context) []host.Check {

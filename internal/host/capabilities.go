@@ -112,6 +112,8 @@ func (h *Host) capabilitiesAPI(api huma.API) {
 	huma.Register(api, op("GET", "/api/capabilities/{name}", "getCapability", "All that is known of a capability", 200), h.getCapability)
 	huma.Register(api, op("POST", "/api/capabilities/{name}/run", "runCapability", "Run a capability; nobody is asked meanwhile", 200), h.runCapability)
 	huma.Register(api, op("PUT", "/api/capabilities/{name}", "editCapability", "Make a new version of a capability, through the gate", 200), h.editCapability)
+	h.versionsAPI(api)
+	h.registryAPI(api)
 }
 
 func (h *Host) listCapabilities(ctx context.Context, in *struct {
@@ -249,7 +251,7 @@ func (h *Host) editCapability(ctx context.Context, in *struct {
 				Detail: "there is a newer version by now: " + info.Version, Hint: "look at it, and edit that one",
 			}
 		}
-		admission, err = b.Registry.Register(ctx, definition, in.Body.Code, capability.Provenance{By: capability.ByHuman}, nil)
+		admission, err = b.Registry.Register(ctx, definition, in.Body.Code, b.By, nil)
 		return err
 	})
 	if err != nil {

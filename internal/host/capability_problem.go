@@ -20,13 +20,18 @@ func capabilityProblem(err error) error {
 		missing  *capability.MissingSourceError
 		conflict *capability.ConflictError
 		input    *capability.InputError
+		archived *capability.ArchivedError
+		choose   *capability.UndecidedError
 	)
 	switch {
 	case errors.As(err, &known):
 		return err
 	case errors.As(err, &unknown):
 		p := problemOf(http.StatusNotFound, "not_found", fmt.Errorf("there is no capability %.100q", unknown.Name))
-		if len(unknown.Near) > 0 {
+		switch {
+		case unknown.Kept:
+			p.Code, p.Hint = "deleted", "versions of it are kept: restore it"
+		case len(unknown.Near) > 0:
 			p.Hint = "near it: " + strings.Join(unknown.Near, ", ")
 		}
 		return p
@@ -45,6 +50,18 @@ func capabilityProblem(err error) error {
 		return problemOf(http.StatusConflict, "conflict", err)
 	case errors.As(err, &input):
 		return problemOf(http.StatusUnprocessableEntity, "arguments", err)
+	case errors.As(err, &archived):
+		p := problemOf(http.StatusConflict, "archived", fmt.Errorf("%s is archived and does not run", archived.Name))
+		p.Hint = "restore it"
+		return p
+	case errors.As(err, &choose):
+		p := problemOf(http.StatusConflict, "undecided", errors.New(choose.Message))
+		p.Hint = "choose a side for: " + strings.Join(choose.Names, ", ")
+		return p
+	case errors.Is(err, capability.ErrNoVersion):
+		return problemOf(http.StatusNotFound, "no_version", err)
+	case errors.Is(err, capability.ErrNothingToDo):
+		return problemOf(http.StatusConflict, "unchanged", err)
 	case errors.Is(err, capability.ErrReadOnly):
 		return problemOf(http.StatusUnprocessableEntity, "read_only", err)
 	}

@@ -57,6 +57,7 @@ type Setup interface {
 type Workbench struct {
 	Registry *capability.Registry
 	Executor *agent.Executor
+	By       capability.Provenance // the person
 	// Ready says why nothing can run.
 	Ready func(context.Context) error
 }

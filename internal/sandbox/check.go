@@ -51,7 +51,7 @@ func (r *Runner) Check(ctx context.Context, name string, source []byte, argsType
 	if err != nil {
 		return nil, fmt.Errorf("cannot check %s: %w", name, err)
 	}
-	out, code, err := r.deno(ctx, stage, "check", "--cached-only", stage.source(), globals)
+	out, code, err := r.deno(ctx, stage, "check", "--cached-only", fileURL(stage.source()), fileURL(globals))
 	if err != nil {
 		return nil, fmt.Errorf("cannot check %s: %w", name, err)
 	}
@@ -175,7 +175,7 @@ func diagnostics(s *stage, out string) []Diagnostic {
 			continue
 		}
 		if m := placePattern.FindStringSubmatch(line); m != nil && open != nil {
-			if m[1] == fileURL(s.source()) {
+			if isFile(m[1], s.source()) {
 				open.Line, open.Column = atoi(m[2]), atoi(m[3])
 				found = append(found, *open)
 			}
@@ -218,7 +218,7 @@ func syntaxError(s *stage, out string) *SyntaxError {
 			continue
 		}
 		if m := placePattern.FindStringSubmatch(line); m != nil && open != nil {
-			if m[1] != fileURL(s.source()) {
+			if !isFile(m[1], s.source()) {
 				return nil
 			}
 			open.Line, open.Column = atoi(m[2]), atoi(m[3])

@@ -22,7 +22,7 @@ func (r *Runner) Imports(ctx context.Context, name string, source []byte) ([]Imp
 		return nil, fmt.Errorf("cannot read the imports of %s: %w", name, err)
 	}
 	defer stage.Close()
-	out, code, err := r.deno(ctx, stage, "info", "--json", stage.source())
+	out, code, err := r.deno(ctx, stage, "info", "--json", fileURL(stage.source()))
 	if err == nil && code != 0 {
 		err = fmt.Errorf("`deno info` ended with exit code %d", code)
 	}
@@ -69,7 +69,7 @@ func rootImports(s *stage, out []byte) ([]Import, error) {
 		return nil, fmt.Errorf("the answer of `deno info` is not JSON: %w", err)
 	}
 	for _, module := range graph.Modules {
-		if module.Specifier != fileURL(s.source()) {
+		if !isFile(module.Specifier, s.source()) {
 			continue
 		}
 		if module.Error != "" {

@@ -466,6 +466,36 @@ func TestRunner_StageElsewhere(t *testing.T) {
 	}
 }
 
+// Where the folder for temporary files has an odd name (case E06) a run, its
+// imports and its types work, and their places are told.
+func TestRunner_OddTemporaryFolder(t *testing.T) {
+	runner := newRunner(t)
+	source := []byte("import fs from \"node:fs\";\nconsole.log(fs.existsSync(\"x\"));\nconst n: string = 1; n;\n")
+	for _, name := range []string{"100% 😍 #1?", `it's "q"`, "-dash", " lead", "a&b=c;d", "{x}[y]|^~", "%2e%2e", "ü"} {
+		t.Run(name, func(t *testing.T) {
+			tmp := filepath.Join(t.TempDir(), name)
+			if err := os.Mkdir(tmp, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("TMPDIR", tmp)
+			if got := mustRun(t, runner, Job{Name: "odd", Source: source, Workspace: t.TempDir()}); got.Text != "false" {
+				t.Error(got.Text)
+			}
+			imports, err := runner.Imports(t.Context(), "odd", source)
+			if err != nil || len(imports) != 1 || imports[0].Line != 1 {
+				t.Errorf("%v, %v", imports, err)
+			}
+			found, err := runner.Check(t.Context(), "odd", source, "any")
+			if err != nil || len(found) != 1 || found[0].Line != 3 || found[0].Code != "TS2322" {
+				t.Errorf("%v, %v", found, err)
+			}
+			if _, err := runner.Imports(t.Context(), "odd", []byte("const x = ;")); err == nil || !strings.Contains(err.Error(), "line 1") && !strings.Contains(err.Error(), "Expression") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestRunner_CancelledBeforeItStarts(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

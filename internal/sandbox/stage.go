@@ -226,3 +226,11 @@ func fileURL(path string) string {
 	}
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
+
+// isFile reports whether a URL is that of an absolute path, whatever in it is
+// escaped: Deno escapes other characters than we do.
+func isFile(address, path string) bool {
+	got, err := url.Parse(address)
+	want, _ := url.Parse(fileURL(path)) // ours
+	return err == nil && got.Scheme == "file" && got.Path == want.Path
+}

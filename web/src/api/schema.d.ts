@@ -50,6 +50,109 @@ export interface paths {
         /** Make a new version of a capability, through the gate */
         put: operations["editCapability"];
         post?: never;
+        /** Remove a capability; its versions stay, and it can be restored */
+        delete: operations["deleteCapability"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/capabilities/{name}/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make the edit of tools/{name}.ts a version, through the gate */
+        post: operations["acceptCapability"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/capabilities/{name}/archive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Put a capability away: it is kept, and neither listed nor run */
+        post: operations["archiveCapability"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/capabilities/{name}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How two versions differ, or an edit of the file from what runs */
+        get: operations["getDiff"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/capabilities/{name}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The versions and deletions of a capability, newest first */
+        get: operations["getHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/capabilities/{name}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Bring back an archived or deleted capability, or its file as it was */
+        post: operations["restoreCapability"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/capabilities/{name}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make an earlier version active, under a new number */
+        post: operations["rollbackCapability"];
         delete?: never;
         options?: never;
         head?: never;
@@ -273,6 +376,91 @@ export interface paths {
         get: operations["listProviders"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/registry/archived": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The capabilities that are archived */
+        get: operations["listArchived"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/registry/findings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read everything that is kept, and say what is wrong */
+        get: operations["examineRegistry"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/registry/fix": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Mend what needs no decision */
+        post: operations["fixRegistry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/registry/resolve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End a conflict that git left */
+        post: operations["resolveConflict"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/registry/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take capabilities through the gate again */
+        post: operations["verifyCapabilities"];
         delete?: never;
         options?: never;
         head?: never;
@@ -508,6 +696,10 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        AcceptCapabilityRequest: {
+            /** @description Although its type check fails */
+            override?: boolean;
+        };
         Agent: {
             /** @description Why it is restarting or failed */
             error?: string;
@@ -529,6 +721,15 @@ export interface components {
             session: string;
             text: string;
         };
+        ArchiveCapabilityRequest: Record<string, never>;
+        ArchivedCapability: {
+            /** @description What it does */
+            capability: string;
+            name: string;
+        };
+        ArchivedList: {
+            capabilities: components["schemas"]["ArchivedCapability"][] | null;
+        };
         CancelRequest: Record<string, never>;
         CapabilityAdmission: {
             /** @description Allows a version that waits */
@@ -538,6 +739,19 @@ export interface components {
             status: "active" | "unproven" | "pending";
             version: string;
             warnings: string[] | null;
+        };
+        CapabilityDiff: {
+            /** @description A unified diff of the definitions; empty: they are the same */
+            definition: string;
+            from: components["schemas"]["CapabilitySide"];
+            name: string;
+            /** @description A unified diff of the sources; empty: they are the same */
+            source: string;
+            to: components["schemas"]["CapabilitySide"];
+        };
+        CapabilityHistory: {
+            name: string;
+            versions: components["schemas"]["CapabilityVersion"][] | null;
         };
         CapabilityInfo: {
             /** @description model or human */
@@ -575,6 +789,17 @@ export interface components {
             /** Format: int64 */
             total: number;
         };
+        CapabilityRestored: {
+            /** @description The version that holds what a person had written into the file */
+            kept?: string;
+            /** @enum {string} */
+            status: "active" | "unproven" | "pending";
+            /** @description That is active now */
+            version: string;
+            warnings: string[] | null;
+            /** @enum {string} */
+            what: "archived" | "deleted" | "file";
+        };
         CapabilityRun: {
             /** @description The execution as a tool call has it */
             detail: unknown;
@@ -589,6 +814,12 @@ export interface components {
             stderr?: string;
             stdout?: string;
             version: string;
+        };
+        CapabilitySide: {
+            /** @description A version, or the path of the file */
+            label: string;
+            sha256?: string;
+            version?: string;
         };
         CapabilitySummary: {
             /** @description What it does */
@@ -658,6 +889,14 @@ export interface components {
         CheckWorkspaceRequest: {
             /** @description Absolute, or beginning with ~/ */
             path: string;
+        };
+        ConflictChoice: {
+            name: string;
+            /**
+             * @description ours is the upper side in git's conflict, theirs the lower one
+             * @enum {string}
+             */
+            take: "ours" | "theirs";
         };
         Conversation: {
             /** @description Who began it: app, run, chat, or an editor */
@@ -784,6 +1023,28 @@ export interface components {
             tooLarge: boolean;
             /** @description Of the text, for saving it */
             version?: string;
+        };
+        Finding: {
+            /** @description fixRegistry mends it; the others are for a person to decide */
+            fixable: boolean;
+            /** @description What mends it: a command, or what fixRegistry does */
+            mend: string;
+            /** @description Of the capability */
+            name?: string;
+            problem: string;
+            /**
+             * @description error: something does not run or is damaged; warning: what runs is not what stands in the files
+             * @enum {string}
+             */
+            severity: "error" | "warning" | "note";
+        };
+        Findings: {
+            /** @description The worst first */
+            findings: components["schemas"]["Finding"][] | null;
+        };
+        Fixed: {
+            left: components["schemas"]["Finding"][] | null;
+            mended: components["schemas"]["Finding"][] | null;
         };
         Folder: {
             /** @description Folders first, then by name */
@@ -1020,8 +1281,29 @@ export interface components {
         ResetEvent: {
             session: string;
         };
+        ResolveConflictRequest: {
+            choices?: components["schemas"]["ConflictChoice"][] | null;
+            /**
+             * @description Of those without a choice; left out: they must have one answer only
+             * @enum {string}
+             */
+            otherwise?: "ours" | "theirs";
+        };
+        Resolved: {
+            name: string;
+            /** @description Left out: it stays deleted */
+            version?: string;
+        };
+        ResolvedConflict: {
+            resolved: components["schemas"]["Resolved"][] | null;
+        };
+        RestoreCapabilityRequest: Record<string, never>;
         RevealFileRequest: {
             path: string;
+        };
+        RollbackCapabilityRequest: {
+            /** @description Left out: the last one before the active one that is another */
+            version?: string;
         };
         RunCapabilityRequest: {
             /** @description An object */
@@ -1219,6 +1501,23 @@ export interface components {
             /** Format: int64 */
             output: number;
         };
+        Verdict: {
+            /** @description Other versions that cannot be read */
+            damaged: string[] | null;
+            gate: components["schemas"]["Step"][] | null;
+            name: string;
+            passed: boolean;
+            /** @description Why it did not pass; it does not run any more */
+            problem?: string;
+            version: string;
+        };
+        Verdicts: {
+            verdicts: components["schemas"]["Verdict"][] | null;
+        };
+        VerifyCapabilitiesRequest: {
+            /** @description Left out: all that are not archived */
+            names?: string[] | null;
+        };
     };
     responses: never;
     parameters: never;
@@ -1334,6 +1633,240 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["EditCapabilityRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityAdmission"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    deleteCapability: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    acceptCapability: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AcceptCapabilityRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityAdmission"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    archiveCapability: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ArchiveCapabilityRequest"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getDiff: {
+        parameters: {
+            query?: {
+                /** @description A version, the beginning of a hash, active, pending or file */
+                from?: string;
+                /** @description Likewise; without both: what a person would decide next */
+                to?: string;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityDiff"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getHistory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityHistory"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    restoreCapability: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RestoreCapabilityRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityRestored"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rollbackCapability: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RollbackCapabilityRequest"];
             };
         };
         responses: {
@@ -1825,6 +2358,163 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ProviderList"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listArchived: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ArchivedList"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    examineRegistry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Findings"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fixRegistry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NothingBody"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Fixed"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    resolveConflict: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResolveConflictRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResolvedConflict"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    verifyCapabilities: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VerifyCapabilitiesRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Verdicts"];
                 };
             };
             /** @description Error */
