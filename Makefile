@@ -107,8 +107,8 @@ soak: setup fuzz ## run the long tests (build tag soak), and fuzz
 	DENO_PATH='$(DENO)' go test -tags soak -run Soak -count 1 -timeout 60m ./...
 
 .PHONY: bench
-bench: setup ## measure: start, turn, registration, execution, memory (BENCH=regexp)
-	DENO_PATH='$(DENO)' go test -run '^$$' -bench '$(BENCH)' ./bench/...
+bench: setup ## measure: start, turn, registration, execution, memory, the registry (BENCH=regexp)
+	DENO_PATH='$(DENO)' go test -run '^$$' -bench '$(BENCH)' ./bench/... ./internal/capability
 
 .PHONY: lint
 lint: $(LINT) ## run golangci-lint

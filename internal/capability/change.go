@@ -32,7 +32,7 @@ func (r *Registry) Archive(ctx context.Context, name string) error {
 		if e.status == StatusArchived {
 			return nothingToDo("it is archived already")
 		}
-		return replace(r.disk, indexPath, ix.with(e.as(StatusArchived)).encode())
+		return r.writeIndex(ix.with(e.as(StatusArchived)))
 	})
 	if err != nil {
 		return fmt.Errorf("archive %s: %w", name, err)
@@ -73,7 +73,7 @@ func (r *Registry) bury(ix *index, e *entry, by Provenance) error {
 		err = r.writeTombstone(e, by)
 	}
 	if err == nil {
-		err = replace(r.disk, indexPath, ix.without(name).encode())
+		err = r.writeIndex(ix.without(name))
 	}
 	if err != nil {
 		return r.undone(err)

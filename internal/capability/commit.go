@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 )
 
 // A registration is kept in this order, each operation durable before the next:
@@ -141,7 +142,7 @@ func (r *Registry) commit(ctx context.Context, ix *index, v *version, entry *ent
 // publish is the commit point and what comes after it: what fails then is done
 // by the next writer, or the next start.
 func (r *Registry) publish(ix *index, j journal, v *version) error {
-	if err := replace(r.disk, indexPath, ix.encode()); err != nil {
+	if err := r.writeIndex(ix); err != nil {
 		return r.undone(err)
 	}
 	if !ix.find(v.Name).waits(&j) {
@@ -228,7 +229,7 @@ func (r *Registry) keepDrift(ix *index, name string, coming []byte, like *Defini
 
 // holds reports whether a version of name has this source.
 func (r *Registry) holds(name string, source []byte) bool {
-	for _, k := range keptVersions(r.root, name) {
+	for _, k := range slices.Backward(keptVersions(r.root, name)) { // mostly it is the newest
 		if kept, err := readFile(r.root, k.base+".ts", maxKept); err == nil && bytes.Equal(kept, source) {
 			return true
 		}
@@ -387,7 +388,7 @@ func (r *Registry) entryNow(name string) (e *entry, readable bool) {
 	if err != nil {
 		return nil, false
 	}
-	ix, err := decodeIndex(data)
+	ix, err := decodeIndex(data, nil)
 	if err != nil || ix.conflict != "" {
 		return nil, false
 	}

@@ -16,6 +16,9 @@ type mergeConflict struct {
 // findConflict returns nil when data holds no conflict. A line of JSON never
 // begins with such a marker: strings have no raw line breaks.
 func findConflict(data []byte) *mergeConflict {
+	if !bytes.Contains(data, []byte("<<<<<<< ")) {
+		return nil
+	}
 	const both, ours, base, theirs = 0, 1, 2, 3
 	var c mergeConflict
 	in, complete := both, false
@@ -49,8 +52,8 @@ func findConflict(data []byte) *mergeConflict {
 // there too, and marked.
 func (c *mergeConflict) index() *index {
 	ix := emptyIndex()
-	ours, errOurs := decodeIndex(c.sides[0])
-	theirs, errTheirs := decodeIndex(c.sides[1])
+	ours, errOurs := decodeIndex(c.sides[0], nil)
+	theirs, errTheirs := decodeIndex(c.sides[1], nil)
 	intro := fmt.Sprintf("tools/index.json holds a git conflict between %s and %s", quote(c.names[0]), quote(c.names[1]))
 	if errOurs != nil || errTheirs != nil {
 		ix.conflict = intro

@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -140,11 +141,37 @@ func readFile(root *os.Root, name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	buf := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	_, err = buf.ReadFrom(io.LimitReader(f, limit+1))
+	data := buf.Bytes()
 	if err == nil && int64(len(data)) > limit {
 		err = fmt.Errorf("%s %w: at most %d bytes are read", name, errTooLarge, limit)
 	}
 	return data, err
+}
+
+// holdsBytes reports whether a regular file holds these bytes, without reading it
+// into memory.
+func holdsBytes(root *os.Root, name string, want []byte) bool {
+	info, err := root.Stat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(want)) {
+		return false
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	part := make([]byte, min(len(want)+1, 64<<10))
+	for {
+		n, err := f.Read(part)
+		if !bytes.HasPrefix(want, part[:n]) {
+			return false
+		}
+		if want = want[n:]; err != nil {
+			return err == io.EOF && len(want) == 0
+		}
+	}
 }
 
 // readNames lists a folder; one that is not there is empty.

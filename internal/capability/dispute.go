@@ -202,7 +202,7 @@ func (r *Registry) settleFiles(ix, out *index, chosen map[string]*entry) error {
 		}
 		sources[name] = source
 	}
-	if err := replace(r.disk, indexPath, out.encode()); err != nil {
+	if err := r.writeIndex(out); err != nil {
 		return err
 	}
 	for name, source := range sources {

@@ -140,7 +140,7 @@ func TestDoctor(t *testing.T) {
 // rewritten is the index as a program writes it that knows the seed's fields only.
 func rewritten(t *testing.T, opts Options) string {
 	t.Helper()
-	ix, err := decodeIndex([]byte(readTool(t, opts, "index.json")))
+	ix, err := decodeIndex([]byte(readTool(t, opts, "index.json")), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,7 +128,7 @@ func (f *fleet) read(ctx context.Context, t *testing.T) {
 			t.Error(err)
 			return
 		}
-		if ix, err := decodeIndex(data); err != nil || len(ix.bad) > 0 || ix.conflict != "" {
+		if ix, err := decodeIndex(data, nil); err != nil || len(ix.bad) > 0 || ix.conflict != "" {
 			t.Errorf("the index does not parse: %v\n%s", err, data)
 			return
 		}

@@ -267,7 +267,7 @@ func (r *Registry) admission(ctx context.Context, v *version, evidence Evidence,
 		a.Status, a.Command = StatusPending, approveCommand(v.Name)
 		return a, nil
 	}
-	used, err := r.usage(ctx)
+	used, err := r.usage(ctx, v.Name)
 	if err == nil && used.has(v.Name, v.Hash) {
 		a.Status = StatusActive
 	}

@@ -2,9 +2,9 @@ package capability
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -59,7 +59,7 @@ func (r *Registry) History(ctx context.Context, name string) ([]VersionInfo, err
 
 // versionInfos tells of the versions and deletions of a capability, oldest first.
 func (r *Registry) versionInfos(ctx context.Context, name string, e *entry) ([]VersionInfo, error) {
-	used, err := r.usage(ctx)
+	used, err := r.usage(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -74,9 +74,6 @@ func (r *Registry) versionInfos(ctx context.Context, name string, e *entry) ([]V
 			Version: v.Version, Hash: v.Hash, CreatedBy: v.CreatedBy, Person: v.Person, Model: v.Model, Session: v.Session,
 			Created: v.Created, Parent: v.Parent, Note: v.Note, Usage: used[name][v.Hash],
 		}
-		if info.Request, info.Admitted, err = r.admittedWhen(ctx, v.Hash); err != nil {
-			return nil, err
-		}
 		infos = append(infos, info)
 	}
 	slices.SortStableFunc(infos, func(a, b VersionInfo) int {
@@ -85,7 +82,7 @@ func (r *Registry) versionInfos(ctx context.Context, name string, e *entry) ([]V
 		return na.compare(nb)
 	})
 	r.markActive(infos, e)
-	return infos, nil
+	return infos, r.addAdmissions(ctx, infos)
 }
 
 // deletions are the records of deletions.
@@ -127,20 +124,32 @@ func (r *Registry) markActive(infos []VersionInfo, e *entry) {
 	}
 }
 
-// admittedWhen reads the request and the time of an admission.
-func (r *Registry) admittedWhen(ctx context.Context, hash string) (request string, admitted time.Time, err error) {
-	var text string
-	var gate int
-	err = r.opts.DB.SQL.QueryRowContext(ctx, "SELECT request, admitted, gate FROM admissions WHERE hash = ?", hash).Scan(&request, &text, &gate)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", time.Time{}, nil
+// addAdmissions adds when this machine's gate let versions pass, and what had been
+// asked for. After a rollback several have the same hash.
+func (r *Registry) addAdmissions(ctx context.Context, infos []VersionInfo) error {
+	at := map[string][]int{}
+	for i, info := range infos {
+		at[info.Hash] = append(at[info.Hash], i)
 	}
+	rows, err := r.opts.DB.SQL.QueryContext(ctx, "SELECT hash, request, admitted, gate FROM admissions WHERE hash IN (SELECT value FROM json_each(?))",
+		string(encode(slices.Collect(maps.Keys(at)))))
 	if err != nil {
-		return "", time.Time{}, fmt.Errorf("read the admission of %s: %w", short(hash), err)
+		return fmt.Errorf("read the admissions: %w", err)
 	}
-	if gate < gateVersion {
-		return request, time.Time{}, nil
+	defer rows.Close()
+	for rows.Next() {
+		var hash, request, text string
+		var gate int
+		if err := rows.Scan(&hash, &request, &text, &gate); err != nil {
+			return fmt.Errorf("read the admissions: %w", err)
+		}
+		var admitted time.Time
+		if gate >= gateVersion {
+			admitted, _ = time.Parse(time.RFC3339, text) // ours; a zero time is no harm
+		}
+		for _, i := range at[hash] {
+			infos[i].Request, infos[i].Admitted = request, admitted
+		}
 	}
-	admitted, _ = time.Parse(time.RFC3339, text) // ours; a zero time is no harm
-	return request, admitted, nil
+	return rows.Err()
 }

@@ -101,11 +101,13 @@ func entryDrift(e *entry, v *version) []string {
 		keys = append(keys, "sha256")
 	}
 	now := edited(&v.Definition, e)
-	for _, field := range definitionFields(&now) {
-		for _, old := range definitionFields(&v.Definition) {
-			if field.key == old.key && !bytes.Equal(field.value, old.value) {
-				keys = append(keys, field.key)
-			}
+	if admissionHash(&now, v.Source, nil) == v.Hash {
+		return keys
+	}
+	fields := definitionFields(&now)
+	for i, old := range definitionFields(&v.Definition) {
+		if !bytes.Equal(fields[i].value, old.value) {
+			keys = append(keys, old.key)
 		}
 	}
 	return keys

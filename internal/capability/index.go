@@ -1,24 +1,23 @@
 package capability
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
 
-const (
-	maxIndex     = 16 << 20
-	indexVersion = "1.0.0"
-)
+const indexVersion = "1.0.0"
 
-// index is tools/index.json, with everything in it that we do not know.
+// index is tools/index.json, with everything in it that we do not know. What
+// was read is shared by all readers and does not change any more.
 type index struct {
 	fields  object // the top level; "capabilities" holds its place only
 	entries []*entry
+	size    int // of the file that it was read from
+	// tidy: that has our layout, so entries can be written as they stand there.
+	tidy bool
 	// bad are entries that cannot be read, as they stand in the file.
 	bad []json.RawMessage
 	// conflict is set when the file holds git's conflict markers: then nothing
@@ -36,9 +35,11 @@ type entry struct {
 	version  string
 	hash     string // "" in an entry of the seed's format
 	status   string
-	pending  *versionRef // a version that waits while an older one is active
-	conflict string      // both sides, when there are two
-	problem  string      // why its permissions or examples cannot be read
+	pending  *versionRef     // a version that waits while an older one is active
+	conflict string          // both sides, when there are two
+	problem  string          // why its permissions or examples cannot be read
+	raw      json.RawMessage // as it stands in the file; nil: it was not read from one
+	terms    func() []term   // what a search finds it by
 }
 
 // versionRef names a version.
@@ -49,54 +50,6 @@ type versionRef struct {
 
 func emptyIndex() *index {
 	return &index{fields: object{{"version", encode(indexVersion)}, {"capabilities", encode([]int{})}}}
-}
-
-// decodeIndex reads an index. The error says why it is unreadable as a whole;
-// single entries that are go to bad. A byte order mark and CRLF are fine.
-func decodeIndex(data []byte) (*index, error) {
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, errors.New("it is empty")
-	}
-	if c := findConflict(data); c != nil {
-		return c.index(), nil
-	}
-	fields, err := decodeObject(data, nil)
-	if err != nil {
-		return nil, err
-	}
-	items, err := decodeArray(fields.get("capabilities"), "capabilities", "an array")
-	if err != nil {
-		return nil, err
-	}
-	if items == nil {
-		return nil, errors.New("it has no list of capabilities")
-	}
-	ix := &index{fields: fields}
-	byName := make(map[string]*entry, len(items))
-	for _, item := range items {
-		ix.add(item, byName)
-	}
-	return ix, nil
-}
-
-// add reads an entry. One that is there already is dropped when it says the
-// same, else both are in conflict.
-func (ix *index) add(raw json.RawMessage, byName map[string]*entry) {
-	e, err := decodeEntry(raw)
-	if err != nil {
-		ix.bad = append(ix.bad, raw)
-		return
-	}
-	if twin := byName[e.def.Name]; twin == nil {
-		byName[e.def.Name] = e
-		ix.entries = append(ix.entries, e)
-	} else if canonical(twin) != canonical(e) {
-		twin.conflict = fmt.Sprintf("tools/index.json has two entries of %s: %s and %s", e.def.Name, twin.describe(), e.describe())
-		ix.entries = append(ix.entries, e)
-		e.conflict = twin.conflict
-		ix.disputes = append(ix.disputes, dispute{e.def.Name, twin, e})
-	}
 }
 
 func canonical(e *entry) string { return string(canonicalJSON(encode(e.fields))) }
@@ -149,41 +102,6 @@ func (ix *index) names() []string {
 	return names
 }
 
-func decodeEntry(raw json.RawMessage) (*entry, error) {
-	fields, err := decodeObject(raw, nil)
-	if err != nil {
-		return nil, err
-	}
-	e := &entry{fields: fields}
-	if e.def, err = definitionOf(fields.get, "entry"); err != nil {
-		// A newer program may know permissions that we do not: such an entry
-		// stays in its place, but does not run from here.
-		e.problem = err.Error()
-		known := fields.set("permissions", nil).set("examples", nil)
-		if e.def, err = definitionOf(known.get, "entry"); err != nil {
-			return nil, err
-		}
-	}
-	if !validName(e.def.Name) {
-		return nil, fmt.Errorf("%s is not the name of a capability", quote(e.def.Name))
-	}
-	if fields.get("capability") == nil {
-		return nil, errors.New("entry.capability is missing")
-	}
-	for key, to := range map[string]*string{"version": &e.version, "sha256": &e.hash, "status": &e.status} {
-		if *to, err = DecodeString(fields.get(key), "entry."+key); err != nil {
-			return nil, err
-		}
-	}
-	if e.pending, err = decodeRef(fields.get("pending")); err != nil {
-		return nil, err
-	}
-	if e.hash != "" && !validHash(e.hash) {
-		return nil, errors.New("entry.sha256 is not a SHA-256")
-	}
-	return e, nil
-}
-
 func decodeRef(raw json.RawMessage) (*versionRef, error) {
 	if raw == nil {
 		return nil, nil
@@ -199,38 +117,31 @@ func validHash(hash string) bool {
 	return len(hash) == 64 && strings.Trim(hash, "0123456789abcdef") == ""
 }
 
-// encode writes the index in the layout of the seed: two blanks to indent.
-func (ix *index) encode() []byte {
-	items := make([]object, 0, len(ix.entries))
-	for _, e := range ix.entries {
-		items = append(items, e.fields)
-	}
-	return indent(encode(ix.fields.set("capabilities", encode(items))))
-}
-
 // with returns a copy of the index in which e has the place of the entry of its
 // name. A new one comes where the order of names has it, if the index has that
 // order, so that two branches which add capabilities seldom meet; else last.
-func (ix *index) with(e *entry) *index {
-	out := &index{fields: ix.fields, entries: slices.Clone(ix.entries)}
+func (ix *index) with(changed *entry) *index {
+	e := *changed
+	e.raw = nil
+	out := &index{fields: ix.fields, entries: slices.Clone(ix.entries), size: ix.size, tidy: ix.tidy}
 	for i, old := range out.entries {
 		if old.def.Name == e.def.Name {
-			out.entries[i] = e
+			out.entries[i] = &e
 			return out
 		}
 	}
 	byName := func(a, b *entry) int { return strings.Compare(a.def.Name, b.def.Name) }
 	at := len(out.entries)
 	if slices.IsSortedFunc(out.entries, byName) {
-		at, _ = slices.BinarySearchFunc(out.entries, e, byName)
+		at, _ = slices.BinarySearchFunc(out.entries, &e, byName)
 	}
-	out.entries = slices.Insert(out.entries, at, e)
+	out.entries = slices.Insert(out.entries, at, &e)
 	return out
 }
 
 // without returns a copy of the index that has no entry of name.
 func (ix *index) without(name string) *index {
-	out := &index{fields: ix.fields, entries: slices.Clone(ix.entries)}
+	out := &index{fields: ix.fields, entries: slices.Clone(ix.entries), size: ix.size, tidy: ix.tidy}
 	out.entries = slices.DeleteFunc(out.entries, func(e *entry) bool { return e.def.Name == name })
 	return out
 }
@@ -271,7 +182,7 @@ func activeEntry(before *entry, v *version, status string) *entry {
 	for _, m := range fields {
 		out = out.set(m.key, m.value)
 	}
-	return &entry{fields: out, def: def, version: v.Version, hash: v.Hash, status: status}
+	return &entry{fields: out, def: def, version: v.Version, hash: v.Hash, status: status, terms: termsOf(&def)}
 }
 
 // pendingEntry is the entry of before with v waiting beside its active version.

@@ -88,6 +88,9 @@ func DecodeString(raw json.RawMessage, path string) (string, error) {
 	if raw == nil {
 		return "", nil
 	}
+	if plain(raw) {
+		return string(raw[1 : len(raw)-1]), nil
+	}
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return "", &InputError{path, "want a string, got " + kindOf(raw)}
@@ -106,9 +109,7 @@ func decodeStrings(raw json.RawMessage, path string) ([]string, error) {
 		if kind := kindOf(item); kind != "a string" {
 			return nil, &InputError{fmt.Sprintf("%s[%d]", path, i), "want a string, got " + kind}
 		}
-		if list[i], err = DecodeString(item, fmt.Sprintf("%s[%d]", path, i)); err != nil {
-			return nil, err
-		}
+		list[i] = text(item)
 	}
 	return list, nil
 }
@@ -120,11 +121,10 @@ func decodeArray(raw json.RawMessage, path, want string) ([]json.RawMessage, err
 	if kind := kindOf(raw); kind != "an array" {
 		return nil, &InputError{path, "want " + want + ", got " + kind}
 	}
-	items := []json.RawMessage{}
-	if err := json.Unmarshal(raw, &items); err != nil {
+	if err := checkJSON(raw); err != nil {
 		return nil, &InputError{path, "is not valid JSON: " + err.Error()}
 	}
-	return items, nil
+	return elements(raw), nil
 }
 
 // quote shows a foreign text in a message: short, and without control

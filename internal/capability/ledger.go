@@ -113,9 +113,15 @@ func (t track) sum(name string) Usage {
 	return sum
 }
 
-// usage reads the usage of this workspace.
-func (r *Registry) usage(ctx context.Context) (track, error) {
-	rows, err := r.opts.DB.SQL.QueryContext(ctx, "SELECT name, hash, runs, succeeded, last FROM usage WHERE workspace = ?", r.workspace)
+// usage reads the usage of these capabilities of this workspace; without names
+// that of all.
+func (r *Registry) usage(ctx context.Context, names ...string) (track, error) {
+	const all = "SELECT name, hash, runs, succeeded, last FROM usage WHERE workspace = ?"
+	query, args := all, []any{r.workspace}
+	if len(names) > 0 {
+		query, args = all+" AND name IN (SELECT value FROM json_each(?))", append(args, string(encode(names)))
+	}
+	rows, err := r.opts.DB.SQL.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the ledger: %w", err)
 	}

@@ -42,23 +42,22 @@ func (r *Registry) List(ctx context.Context, query string) (Listing, error) {
 	if err != nil {
 		return Listing{}, err
 	}
-	used, err := r.usage(ctx)
-	if err != nil {
-		return Listing{}, err
-	}
-	all := make([]Summary, 0, len(ix.entries))
+	var all []*entry
 	for _, e := range ix.entries {
 		if e.status != StatusArchived || e.conflict != "" {
-			all = append(all, summarize(e, used))
+			all = append(all, e)
 		}
 	}
 	matches := len(all)
 	if words := tokens(query); len(words) > 0 {
 		matches = rank(all, words)
-	} else {
-		sortByUse(all, used, r.opts.ListBytes)
+	} else if err := r.sortByUse(ctx, all); err != nil {
+		return Listing{}, err
 	}
 	l := Listing{Capabilities: fitting(all, r.opts.ListBytes), Total: len(all)}
+	if err := r.setStatus(ctx, l.Capabilities, all); err != nil {
+		return Listing{}, err
+	}
 	l.Shown = len(l.Capabilities)
 	l.Message = listMessage(l, query, matches)
 	if ix.conflict != "" {
@@ -169,21 +168,50 @@ func status(e *entry, used track) string {
 	return StatusUnproven
 }
 
-// fitting returns the longest beginning of all that fits into size bytes of
-// JSON, and at least one.
-func fitting(all []Summary, size int) []Summary {
-	for i := range all {
-		if size -= len(encode(all[i])) + 1; size < 0 {
-			return all[:max(i, 1)]
+// fitting returns summaries of the longest beginning of all that fits into size
+// bytes of JSON, and of at least one. They count as unproven, which is the longest
+// status.
+func fitting(all []*entry, size int) []Summary {
+	shown := []Summary{}
+	for _, e := range all {
+		s := summarize(e, nil)
+		if size -= len(encode(s)) + 1; size < 0 && len(shown) > 0 {
+			break
 		}
+		shown = append(shown, s)
 	}
-	return all
+	return shown
+}
+
+// setStatus completes the summaries of the first entries of all.
+func (r *Registry) setStatus(ctx context.Context, shown []Summary, all []*entry) error {
+	names := make([]string, len(shown))
+	for i, s := range shown {
+		names[i] = s.Name
+	}
+	used, err := r.usage(ctx, names...)
+	if err != nil {
+		return err
+	}
+	for i := range shown {
+		shown[i].Status = status(all[i], used)
+	}
+	return nil
 }
 
 // sortByUse puts the most used first, if not everything can be shown.
-func sortByUse(all []Summary, used track, size int) {
-	if len(fitting(all, size)) == len(all) {
-		return
+func (r *Registry) sortByUse(ctx context.Context, all []*entry) error {
+	if len(fitting(all, r.opts.ListBytes)) == len(all) {
+		return nil
 	}
-	slices.SortStableFunc(all, func(a, b Summary) int { return used.sum(b.Name).Runs - used.sum(a.Name).Runs })
+	used, err := r.usage(ctx)
+	if err != nil {
+		return err
+	}
+	runs := make(map[*entry]int, len(all))
+	for _, e := range all {
+		runs[e] = used.sum(e.def.Name).Runs
+	}
+	slices.SortStableFunc(all, func(a, b *entry) int { return runs[b] - runs[a] })
+	return nil
 }

@@ -20,7 +20,7 @@ func (r *Registry) mend(damage string) (*index, error) {
 	if err != nil {
 		return nil, writeError(err)
 	}
-	if err := replace(r.disk, indexPath, ix.encode()); err != nil {
+	if err := r.writeIndex(ix); err != nil {
 		return nil, writeError(err)
 	}
 	message := damage
@@ -69,7 +69,7 @@ func (r *Registry) rebuild() (ix *index, how string, err error) {
 		return nil, "", err
 	}
 	b := builder{r: r, ix: emptyIndex()}
-	intact, _ := decodeIndex(data)
+	intact, _ := decodeIndex(data, nil)
 	if intact != nil {
 		b.fromIntact(intact)
 	} else {

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
+	"strings"
 )
 
 // object is a JSON object that keeps the order of its members and the bytes of
@@ -20,56 +20,25 @@ type member struct {
 var errNotObject = errors.New("not a JSON object")
 
 // decodeObject reads one JSON object and nothing after it. With a seen
-// function, that is told of each key that was there before.
+// function, that is told of each key that was there before. The values are parts
+// of data, which must not change any more.
 func decodeObject(data []byte, seen func(key string)) (object, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	token, err := dec.Token()
-	if err != nil {
-		return nil, jsonError(err)
+	if err := checkJSON(data); err != nil {
+		return nil, err
 	}
-	if token != json.Delim('{') {
-		return nil, errNotObject
-	}
-	var o object
-	at := map[string]int{}
-	for dec.More() {
-		m, err := decodeMember(dec)
-		if err != nil {
-			return nil, err
-		}
-		if i, ok := at[m.key]; ok {
-			o[i].value = m.value
-			if seen != nil {
-				seen(m.key)
-			}
-			continue
-		}
-		at[m.key] = len(o)
-		o = append(o, m)
-	}
-	if _, err := dec.Token(); err != nil {
-		return nil, jsonError(err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, errors.New("there is something after the end of the JSON object")
-	}
-	return o, nil
+	return members(data, seen)
 }
 
-func decodeMember(dec *json.Decoder) (member, error) {
-	token, err := dec.Token()
-	if err != nil {
-		return member{}, jsonError(err)
+// checkJSON says why data is not one JSON value.
+func checkJSON(data []byte) error {
+	if json.Valid(data) {
+		return nil
 	}
-	key, ok := token.(string)
-	if !ok {
-		return member{}, fmt.Errorf("a key is not a string: %v", token)
+	var value json.RawMessage
+	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&value); err != nil {
+		return jsonError(err)
 	}
-	m := member{key: key}
-	if err := dec.Decode(&m.value); err != nil {
-		return member{}, jsonError(err)
-	}
-	return m, nil
+	return errors.New("there is something after the end of the JSON " + strings.TrimPrefix(strings.TrimPrefix(kindOf(value), "an "), "a "))
 }
 
 // jsonError puts a decoder's error in words of ours.
@@ -112,19 +81,12 @@ func (o object) set(key string, value json.RawMessage) object {
 }
 
 // MarshalJSON implements [json.Marshaler]. It keeps the bytes of the values.
-func (o object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, m := range o {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(encode(m.key))
-		b.WriteByte(':')
-		b.Write(m.value)
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+func (o object) MarshalJSON() ([]byte, error) { return o.encode(), nil }
+
+func (o object) encode() []byte {
+	var p printer
+	p.object(o)
+	return p.out
 }
 
 // encode is json.Marshal that leaves <, > and & alone, for values of ours that
@@ -139,14 +101,4 @@ func encode(v any) json.RawMessage {
 		return json.RawMessage("null")
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
-
-// indent is the layout of the files below tools/: two spaces, a final newline.
-func indent(raw json.RawMessage) []byte {
-	var b bytes.Buffer
-	if err := json.Indent(&b, raw, "", "  "); err != nil {
-		return append(raw, '\n')
-	}
-	b.WriteByte('\n')
-	return b.Bytes()
 }

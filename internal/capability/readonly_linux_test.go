@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// places are what may be read-only, and where registering then goes well all
+// readOnlyPlaces are what may be read-only, and where registering then goes well all
 // the same: a file is replaced in its folder, whatever its own mode.
-var places = map[string]bool{".": false, toolsPath: false, versionsPath: false, versionsPath + "/x": false, indexPath: true, lockPath: false}
+var readOnlyPlaces = map[string]bool{".": false, toolsPath: false, versionsPath: false, versionsPath + "/x": false, indexPath: true, lockPath: false}
 
 // Where a place is read-only by permissions, listing and running go on, and
 // registering is a clear error that leaves nothing behind.
@@ -20,7 +20,7 @@ func TestReadOnly_Permissions(t *testing.T) {
 	if os.Getuid() == 0 && !again(t, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}) {
 		return
 	}
-	for place, replaced := range places {
+	for place, replaced := range readOnlyPlaces {
 		lock := func(t *testing.T, opts Options) func() {
 			var undo []func()
 			// A folder is meant with all that is in it.
@@ -52,7 +52,7 @@ func TestReadOnly_Mounts(t *testing.T) {
 			if !mounting(t, user) {
 				return
 			}
-			for place := range places {
+			for place := range readOnlyPlaces {
 				lock := func(t *testing.T, opts Options) func() {
 					path := filepath.Join(opts.Workspace, place)
 					err := syscall.Mount(path, path, "", syscall.MS_BIND, "")

@@ -1,7 +1,7 @@
 package capability
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -224,6 +224,9 @@ func (r *Registry) loadLocked() (*index, error) {
 
 // read decodes the index. damage says why it must be rebuilt.
 func (r *Registry) read() (ix *index, damage string, err error) {
+	if ix := r.unchangedIndex(); ix != nil {
+		return ix, "", nil
+	}
 	data, err := readFile(r.root, indexPath, maxIndex)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -238,10 +241,7 @@ func (r *Registry) read() (ix *index, damage string, err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.decoded != nil && bytes.Equal(data, r.raw) {
-		return r.decoded, "", nil
-	}
-	if ix, err = decodeIndex(data); err != nil {
+	if ix, err = decodeIndex(data, r.decoded); err != nil {
 		return nil, "tools/index.json cannot be read: " + err.Error(), nil
 	}
 	if len(ix.bad) > 0 {
@@ -249,6 +249,42 @@ func (r *Registry) read() (ix *index, damage string, err error) {
 	}
 	r.raw, r.decoded = data, ix
 	return ix, "", nil
+}
+
+// unchangedIndex is the index that was read last, when the file still holds the
+// same bytes. nil: it must be read.
+func (r *Registry) unchangedIndex() *index {
+	r.mu.Lock()
+	raw, ix := r.raw, r.decoded
+	r.mu.Unlock()
+	if ix == nil || !holdsBytes(r.root, indexPath, raw) {
+		return nil
+	}
+	return ix
+}
+
+// writeIndex is the commit point of a change: it replaces tools/index.json by
+// what can be read back. The lock is held.
+func (r *Registry) writeIndex(ix *index) error {
+	data := ix.encode()
+	if len(data) > maxIndex {
+		return fmt.Errorf("tools/index.json would have %d bytes, and at most %d are read: delete capabilities that nobody needs", len(data), maxIndex)
+	}
+	r.mu.Lock()
+	before := r.decoded
+	r.mu.Unlock()
+	written, err := readIndex(data, before)
+	if err != nil || len(written.bad) > 0 {
+		return fmt.Errorf("tools/index.json could not be read back and is not written: %w", cmp.Or(err, errors.New("an entry is none")))
+	}
+	written.tidy = true
+	if err := replace(r.disk, indexPath, data); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.raw, r.decoded = data, written
+	return nil
 }
 
 // exclusively runs f while no other writer, in any process, is at work. What a

@@ -69,14 +69,14 @@ func (r *Registry) unarchive(ctx context.Context, name string) (*Restored, error
 		}
 		back := e.as(StatusActive)
 		done = &Restored{Name: name, What: RestoredArchived, Version: e.version, Status: r.statusNow(ctx, back)}
-		return replace(r.disk, indexPath, ix.with(back).encode())
+		return r.writeIndex(ix.with(back))
 	})
 	return done, err
 }
 
 // statusNow is the status of an entry; without a ledger it counts as unproven.
 func (r *Registry) statusNow(ctx context.Context, e *entry) string {
-	used, _ := r.usage(ctx)
+	used, _ := r.usage(ctx, e.def.Name)
 	return status(e, used)
 }
 

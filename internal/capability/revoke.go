@@ -41,34 +41,51 @@ func (r *Registry) Permissions(ctx context.Context) ([]Permission, error) {
 	if err != nil {
 		return nil, err
 	}
+	approved, revoked, err := r.decided(ctx)
+	if err != nil {
+		return nil, err
+	}
 	list := []Permission{}
 	for _, e := range ix.entries {
-		p, err := r.permission(ctx, e)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, p)
+		list = append(list, r.permission(e, approved[e.def.Name], revoked[e.def.Name]))
 	}
 	slices.SortFunc(list, func(a, b Permission) int { return cmp.Compare(a.Name, b.Name) })
 	return list, nil
 }
 
-func (r *Registry) permission(ctx context.Context, e *entry) (Permission, error) {
-	approved, err := r.approved(ctx, e.def.Name)
+// decided reads the hosts that a person has allowed, and what was revoked, by
+// capability.
+func (r *Registry) decided(ctx context.Context) (approved map[string][]string, revoked map[string]bool, err error) {
+	rows, err := r.opts.DB.SQL.QueryContext(ctx, `SELECT name, host, 0 FROM approvals WHERE workspace = ?1
+		UNION ALL SELECT name, '', 1 FROM revocations WHERE workspace = ?1`, r.workspace)
 	if err != nil {
-		return Permission{}, err
+		return nil, nil, fmt.Errorf("read the approvals: %w", err)
 	}
-	revoked, err := r.isRevoked(ctx, e.def.Name)
-	if err != nil {
-		return Permission{}, err
+	defer rows.Close()
+	approved, revoked = map[string][]string{}, map[string]bool{}
+	for rows.Next() {
+		var name, host string
+		var taken bool
+		if err := rows.Scan(&name, &host, &taken); err != nil {
+			return nil, nil, fmt.Errorf("read the approvals: %w", err)
+		}
+		if taken {
+			revoked[name] = true
+		} else {
+			approved[name] = append(approved[name], host)
+		}
 	}
+	return approved, revoked, rows.Err()
+}
+
+func (r *Registry) permission(e *entry, approved []string, revoked bool) Permission {
 	declared := e.def.Permissions
 	if v, err := r.active(e); err == nil { // else the entry is all that there is
 		declared = v.Definition.Permissions
 	}
 	p := Permission{Name: e.def.Name, Version: e.version, Grants: grantsOf(declared), Approved: orEmpty(approved)}
 	p.Network = r.networkState(p, revoked)
-	return p, nil
+	return p
 }
 
 func (r *Registry) networkState(p Permission, revoked bool) NetworkState {
@@ -95,11 +112,11 @@ func (r *Registry) Revoke(ctx context.Context, name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.permission(ctx, e)
+	approved, err := r.approved(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	approved := p.Approved
+	p := r.permission(e, approved, false)
 	if len(approved) == 0 && p.Network == NetworkNone {
 		return nil, nothingToDo(name + " has no network")
 	}
@@ -114,7 +131,7 @@ func (r *Registry) Revoke(ctx context.Context, name string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("revoke the network of %s: %w", name, err)
 	}
-	return approved, nil
+	return p.Approved, nil
 }
 
 func (r *Registry) isRevoked(ctx context.Context, name string) (bool, error) {

@@ -1,11 +1,14 @@
 package capability
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
+	"unique"
 )
 
 // The weight of a word by the field that it stands in. Suppression counts
@@ -37,52 +40,64 @@ func tokens(text string) []string {
 	return out
 }
 
-// rank sorts summaries by how well they fit the words of a query, best first,
-// and returns how many fit at all. A word counts by how rare it is and, in each
-// summary, by the fields that hold it, with less and less for each more.
-func rank(all []Summary, query []string) int {
+// term is a word of a capability, and how much it counts.
+type term struct {
+	word   unique.Handle[string] // most words are those of many capabilities
+	weight float64
+}
+
+// rank sorts entries by how well they fit the words of a query, best first, and
+// returns how many fit at all. A word counts by how rare it is and, in each
+// entry, by the fields that hold it, with less and less for each more.
+func rank(all []*entry, query []string) int {
 	slices.Sort(query)
 	query = slices.Compact(query)
-	weights := make([]map[string]float64, len(all))
-	frequency := map[string]int{}
-	for i, s := range all {
-		weights[i] = weigh(s)
-		for _, w := range query {
-			if weights[i][w] > 0 {
-				frequency[w]++
+	scores := make(map[*entry]float64, len(all))
+	weights := make([]float64, len(all))
+	for _, q := range query {
+		word, frequency := unique.Make(q), 0
+		for i, e := range all {
+			if weights[i] = e.weight(word); weights[i] > 0 {
+				frequency++
+			}
+		}
+		rarity := math.Log(1 + float64(len(all))/(1+float64(frequency)))
+		for i, e := range all {
+			if w := weights[i]; w != 0 {
+				scores[e] += rarity * w / (math.Abs(w) + 2)
 			}
 		}
 	}
-	type scored struct {
-		Summary
-		score float64
-	}
-	list := make([]scored, len(all))
 	matches := 0
-	for i, s := range all {
-		list[i].Summary = s
-		for _, w := range query {
-			rarity := math.Log(1 + float64(len(all))/(1+float64(frequency[w])))
-			weight := weights[i][w]
-			list[i].score += rarity * weight / (math.Abs(weight) + 2)
-		}
-		if list[i].score > 0 {
+	for _, score := range scores {
+		if score > 0 {
 			matches++
 		}
 	}
-	slices.SortStableFunc(list, func(a, b scored) int {
-		switch {
-		case a.score > b.score:
-			return -1
-		case a.score < b.score:
-			return 1
-		}
-		return 0
-	})
-	for i := range list {
-		all[i] = list[i].Summary
-	}
+	slices.SortStableFunc(all, func(a, b *entry) int { return cmp.Compare(scores[b], scores[a]) })
 	return matches
+}
+
+// weight is how much a word counts in an entry; 0: it does not hold it.
+func (e *entry) weight(word unique.Handle[string]) float64 {
+	for _, t := range e.terms() {
+		if t.word == word {
+			return t.weight
+		}
+	}
+	return 0
+}
+
+// termsOf finds the words of a definition, when they are first needed.
+func termsOf(def *Definition) func() []term {
+	return sync.OnceValue(func() []term {
+		weights := weigh(summarize(&entry{def: *def}, nil))
+		terms := make([]term, 0, len(weights))
+		for word, weight := range weights {
+			terms = append(terms, term{unique.Make(word), weight})
+		}
+		return terms
+	})
 }
 
 func weigh(s Summary) map[string]float64 {

@@ -39,7 +39,7 @@ func (r *Registry) Show(ctx context.Context, name string) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	used, err := r.usage(ctx)
+	used, err := r.usage(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -111,11 +111,11 @@ func FuzzDecodeIndex(f *testing.F) {
 				t.Errorf("salvaged the name %q", e.def.Name)
 			}
 		}
-		ix, err := decodeIndex(data)
+		ix, err := decodeIndex(data, nil)
 		if err != nil || ix.conflict != "" || len(ix.bad) > 0 {
 			return
 		}
-		again, err := decodeIndex(ix.encode())
+		again, err := decodeIndex(ix.encode(), nil)
 		if err != nil || len(again.entries) != len(ix.entries) {
 			t.Fatalf("what we write does not read: %v\n%s", err, ix.encode())
 		}

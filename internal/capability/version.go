@@ -137,7 +137,7 @@ func decodeVersion(data []byte) (*version, error) {
 	}
 	var v version
 	definition := fields.get("definition")
-	if err := json.Unmarshal(encode(fields.set("definition", nil)), &v); err != nil {
+	if err := json.Unmarshal(fields.set("definition", nil).encode(), &v); err != nil {
 		return nil, err
 	}
 	if v.Definition, err = parseDefinition(definition, "definition"); err != nil {
