@@ -3,6 +3,7 @@ package capability
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -134,4 +135,24 @@ func TestAcquire_EndsWithItsContext(t *testing.T) {
 	}
 	unlock()
 	register(t, r, definition("x"), "1")
+}
+
+// Another process may make tools while this one looks for it.
+func TestCheckTools_MadeMeanwhile(t *testing.T) {
+	for range 300 {
+		root, err := os.OpenRoot(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Registry{root: root}
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = root.Mkdir(toolsPath, 0o755) })
+		for range 20 {
+			if err := r.checkTools(); err != nil {
+				t.Error(err)
+			}
+		}
+		wg.Wait()
+		root.Close()
+	}
 }

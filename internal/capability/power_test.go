@@ -274,10 +274,14 @@ func counting(n *int) Checker {
 	}}
 }
 
-// Who is killed before an fsync has renamed what is not synced yet: the repair of the next process must not build on that.
+// Who is killed before an fsync has renamed what is not synced yet: the repair
+// of the next process must not build on that.
 func TestCrash_PowerCutDuringTheRepair(t *testing.T) {
 	errKilled := errors.New("killed")
-	for _, c := range crashes()[:3] {
+	for _, c := range crashes() {
+		if !slices.Contains([]string{"new", "update", "drift", "delete"}, c.name) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			for at := 0; !t.Failed(); at++ {
@@ -307,7 +311,8 @@ func TestCrash_PowerCutDuringTheRepair(t *testing.T) {
 				}
 				r := openWith(t, opts)
 				p.after = func(string, string) {}
-				if err := perform(t.Context(), r, c.do); err != nil {
+				err := perform(t.Context(), r, c.do)
+				if gone := new(UnknownError); err != nil && !(c.do == "delete" && errors.As(err, &gone)) {
 					t.Error(err)
 				}
 				cut(fmt.Sprintf("%s, killed at %d, power cut after it was done again", c.name, at), true)

@@ -167,7 +167,8 @@ func (r *Registry) checkTools() error {
 	info, err := r.root.Stat(toolsPath)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, err := r.root.Lstat(toolsPath); err == nil {
+		// What is there now and is no link has been made since.
+		if info, err := r.root.Lstat(toolsPath); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			return errors.New("tools is a link that leads nowhere; remove it")
 		}
 		return nil
