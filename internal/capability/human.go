@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // ErrNothingToDo means that a person's decision would change nothing.
@@ -29,6 +30,12 @@ type Acceptance struct {
 // not tell is as it was: other programs drop what they do not know.
 func (r *Registry) Accept(ctx context.Context, name string, how Acceptance, report func(Step)) (*Admission, error) {
 	a, err := r.accept(ctx, name, how, report)
+	var refusal *Refusal
+	if errors.As(err, &refusal) { // its advice is for who registers
+		own := *refusal
+		own.Hint = strings.ReplaceAll(own.Hint, "register again", "accept it again")
+		err = &own
+	}
 	if err != nil {
 		return nil, fmt.Errorf("accept %s: %w", name, err)
 	}

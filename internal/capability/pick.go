@@ -10,6 +10,9 @@ import (
 // or more than one.
 var ErrNoVersion = errors.New("no such version")
 
+// shortestHash is how many digits of a hash a person must give at least.
+const shortestHash = 4
+
 // pick finds the version that a person means: a number, number-hash as the files
 // are called, or the beginning of a hash.
 func (r *Registry) pick(name, text string) (*version, error) {
@@ -21,11 +24,13 @@ func (r *Registry) pick(name, text string) (*version, error) {
 	var found []keptVersion
 	kept := keptVersions(r.root, name)
 	for _, k := range kept {
-		if (wanted == "" || k.number.String() == wanted) && hashBegins(k.hash, hash) && (numbered || len(hash) >= 4) {
+		if (wanted == "" || k.number.String() == wanted) && hashBegins(k.hash, hash) && (numbered || len(hash) >= shortestHash) {
 			found = append(found, k)
 		}
 	}
 	switch {
+	case !numbered && len(hash) < shortestHash:
+		return nil, fmt.Errorf("%w: %s is no number of a version, and of a hash at least %d digits are needed; there is %s", ErrNoVersion, quote(text), shortestHash, orNothing(labels(kept)))
 	case len(found) == 0:
 		return nil, fmt.Errorf("%w: %s is none of %s", ErrNoVersion, quote(text), orNothing(labels(kept)))
 	case len(found) > 1 && !sameHash(found):

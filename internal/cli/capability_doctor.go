@@ -58,7 +58,8 @@ above ("<<<<<<<"), theirs the one below (">>>>>>>"). The version that is not tak
 		{
 			Use: "verify [name...]", Short: "Take capabilities through the gate again, and compare their hashes", Args: takes(0, 1000),
 			Long: `Take the active versions of all capabilities, or of those that are named, through the gate again, and compare what is
-kept of them with its hashes. What the gate refuses now does not run any more.
+kept of them with its hashes. What the gate refuses now does not run any more. What a person took despite its type
+check passes.
 
 Exit codes: 0 all passed, 1 one did not, 5 Deno missing.`,
 			Example: "  tendril capability verify\n  tendril capability verify count_words", RunE: with(c.capabilityVerify),
@@ -156,6 +157,8 @@ func (c *command) capabilityVerify(ctx context.Context, a *app, args []string) e
 		switch {
 		case !v.Passed:
 			sign, text = c.style().fail("✗"), v.Problem
+		case v.Evidence.Overridden:
+			sign, text = c.style().warn("!"), "taken by a person despite its type check; "+strings.Join(v.Evidence.Warnings(), "; ")
 		case len(v.Evidence.Warnings()) > 0:
 			sign, text = c.style().warn("!"), strings.Join(v.Evidence.Warnings(), "; ")
 		}

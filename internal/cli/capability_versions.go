@@ -197,6 +197,9 @@ func (c *command) capabilityAccept(ctx context.Context, a *app, name string, ove
 }
 
 func (c *command) capabilityRollback(ctx context.Context, a *app, args []string) error {
+	if len(args) == 2 && args[1] == "" {
+		return usageError("the version is empty; leave it out to go back by one, or see: tendril capability history %s", args[0])
+	}
 	admission, err := a.registry.Rollback(ctx, args[0], strings.Join(args[1:], ""), person(), c.gateSteps())
 	if errors.Is(err, capability.ErrNothingToDo) {
 		return c.result(map[string]any{"name": args[0], "changed": false}, err.Error())
