@@ -111,7 +111,16 @@ func (r *Registry) rollback(ctx context.Context, name, to string, by Provenance,
 	if v.Hash == e.hash && e.pending == nil && e.status == StatusActive {
 		return nil, nothingToDo(v.Version + " is the active version already")
 	}
-	return r.again(ctx, v, nil, candidate{by: by, note: "back to " + v.Version}, report)
+	a, err := r.again(ctx, v, nil, candidate{by: by, note: "back to " + v.Version}, report)
+	if err == nil && e.status == StatusArchived {
+		a.Warnings = append(a.Warnings, unarchived(e))
+	}
+	return a, err
+}
+
+// unarchived says that a new version brings an archived capability back.
+func unarchived(e *entry) string {
+	return e.def.Name + " was archived; with this version it is listed and runs again"
 }
 
 // earlier is the version that a rollback goes to.

@@ -151,6 +151,22 @@ func TestArchive(t *testing.T) {
 	if a := register(t, r, definition("z"), "2"); !strings.Contains(strings.Join(a.Warnings, " "), "was archived") {
 		t.Errorf("no word of it: %v", a.Warnings)
 	}
+	if err := r.Archive(t.Context(), "z"); err != nil {
+		t.Fatal(err)
+	}
+	writeTool(t, opts, "z.ts", "edited")
+	if notes, err := r.Drift(t.Context()); err != nil || len(notes) > 0 { // what does not run does not differ from what runs
+		t.Errorf("%q, %v", notes, err)
+	}
+	if a, err := r.Accept(t.Context(), "z", Acceptance{}, nil); err != nil || !strings.Contains(strings.Join(a.Warnings, " "), "was archived") {
+		t.Errorf("no word of it: %+v, %v", a, err)
+	}
+	if err := r.Archive(t.Context(), "z"); err != nil {
+		t.Fatal(err)
+	}
+	if a := rollback(t, r, "z", "1.0.0"); !strings.Contains(strings.Join(a.Warnings, " "), "was archived") {
+		t.Errorf("no word of it: %v", a.Warnings)
+	}
 }
 
 func TestDelete(t *testing.T) {
@@ -177,6 +193,9 @@ func TestDelete(t *testing.T) {
 	}
 	if got := states(t, r, "x"); got != "1.3.0 deleted, 1.2.0, 1.1.0, 1.0.0" {
 		t.Error(got)
+	}
+	if gone, err := r.Archived(t.Context()); err != nil || len(gone) != 1 || gone[0].Status != VersionDeleted || gone[0].Capability != "Does x." {
+		t.Errorf("deleted: %+v, %v", gone, err)
 	}
 	for range 2 { // a lost index does not bring it back
 		os.Remove(filepath.Join(opts.Workspace, "tools/index.json"))

@@ -159,7 +159,7 @@ func (x *examination) entry(ctx context.Context, e *entry) error {
 		x.broken(e, err)
 	case err != nil:
 		return err
-	default:
+	case e.status != StatusArchived:
 		if err := x.active(ctx, e, v); err != nil {
 			return err
 		}
@@ -228,7 +228,7 @@ func (x *examination) active(ctx context.Context, e *entry, v *version) error {
 		x.add(SeverityWarning, name, decide, "its entry in tools/index.json was changed outside (%s); version %s counts", strings.Join(keys, ", "), v.Version)
 	}
 	evidence, err := x.r.admitted(ctx, v)
-	if err == nil && evidence == nil && e.status != StatusArchived {
+	if err == nil && evidence == nil {
 		x.add(SeverityNote, name, "tendril capability verify "+name, "this machine has not checked version %s; that happens before its first run", v.Version)
 	}
 	if e.pending != nil || e.status == StatusPending {
@@ -240,6 +240,10 @@ func (x *examination) active(ctx context.Context, e *entry, v *version) error {
 // versions examines what is kept of a capability besides the active version.
 func (x *examination) versions(e *entry) {
 	name := e.def.Name
+	if n, deleted := deletion(x.r.root, name); deleted {
+		x.add(SeverityNote, name, "tendril capability delete "+name+", or keep it: its next version ends this",
+			"it was deleted (%s), and tools/index.json has it again, perhaps by a merge", n)
+	}
 	numbers := map[string]int{}
 	for _, k := range keptVersions(x.r.root, name) {
 		if numbers[k.number.String()]++; numbers[k.number.String()] == 2 {
@@ -288,7 +292,10 @@ func (x *examination) file(file string) {
 			x.add(SeverityWarning, name, "rename it: on some systems both names are the same file", "tools/%s differs from tools/%s.ts only in case", file, name)
 		}
 	case x.ix.find(name) == nil:
-		if len(keptVersions(x.r.root, name)) == 0 {
+		if _, deleted := deletion(x.r.root, name); deleted {
+			x.add(SeverityNote, name, "tendril capability restore "+name+", which keeps this text as a version; or remove the file",
+				"tools/%s does not run: %s was deleted", file, name)
+		} else if len(keptVersions(x.r.root, name)) == 0 {
 			x.add(SeverityNote, name, "ask for it to be registered, or add an entry", "tools/%s has no entry in tools/index.json, so it does not run", file)
 		}
 	case info.Mode()&fs.ModeSymlink != 0:

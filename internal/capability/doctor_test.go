@@ -83,6 +83,16 @@ func TestDoctor(t *testing.T) {
 			at, end := strings.Index(index, "    {"), strings.LastIndex(index, "\n  ]")
 			writeTool(t, opts, "index.json", index[:end]+",\n"+strings.Replace(index[at:end], "Does x.", "Does z.", 1)+index[end:])
 		}, SeverityError, "two entries of x", "tendril capability resolve"},
+		{"deleted, and in the index again", func(t *testing.T, opts Options) {
+			index := readTool(t, opts, "index.json")
+			deleteX(t, opts)
+			writeTool(t, opts, "index.json", index)
+			writeTool(t, opts, "x.ts", "two\n")
+		}, SeverityNote, "was deleted (1.2.0)", "tendril capability delete x"},
+		{"deleted, and its file is there again", func(t *testing.T, opts Options) {
+			deleteX(t, opts)
+			writeTool(t, opts, "x.ts", "two\n")
+		}, SeverityNote, "does not run: x was deleted", "tendril capability restore x"},
 		{"loose source", func(t *testing.T, opts Options) { writeTool(t, opts, "loose.ts", "1") }, SeverityNote, "no entry", "to be registered"},
 		{"only in case", func(t *testing.T, opts Options) { writeTool(t, opts, "X.ts", "1") }, SeverityWarning, "only in case", "rename it"},
 		{"set aside", func(t *testing.T, opts Options) { writeTool(t, opts, "index.json.unreadable-1", "{") }, SeverityNote, "set aside", "then remove it"},

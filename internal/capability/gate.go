@@ -251,7 +251,7 @@ func replaces(old *entry, def Definition) string {
 	case old == nil:
 		return ""
 	case old.status == StatusArchived:
-		return def.Name + " was archived; with this version it is listed and runs again"
+		return unarchived(old)
 	case old.def.Capability == def.Capability:
 		return ""
 	}

@@ -76,7 +76,11 @@ func (r *Registry) accept(ctx context.Context, name string, how Acceptance, repo
 	if err != nil {
 		return nil, err
 	}
-	return r.admission(ctx, v, evidence, c.pending)
+	a, err := r.admission(ctx, v, evidence, c.pending)
+	if err == nil && e.status == StatusArchived {
+		a.Warnings = append(a.Warnings, unarchived(e))
+	}
+	return a, err
 }
 
 // edited is a definition with what its entry says otherwise.

@@ -66,7 +66,8 @@ func (r *Registry) List(ctx context.Context, query string) (Listing, error) {
 	return l, nil
 }
 
-// Archived returns the capabilities that are archived, by name.
+// Archived returns the capabilities that are archived or deleted, by name: those
+// that [Registry.Restore] brings back.
 func (r *Registry) Archived(ctx context.Context) ([]Summary, error) {
 	ix, err := r.load(ctx)
 	if err != nil {
@@ -76,6 +77,15 @@ func (r *Registry) Archived(ctx context.Context) ([]Summary, error) {
 	for _, e := range ix.entries {
 		if e.status == StatusArchived && e.conflict == "" {
 			archived = append(archived, summarize(e, nil))
+		}
+	}
+	for _, name := range r.versionedNames() {
+		if n, deleted := deletion(r.root, name); deleted && ix.find(name) == nil {
+			s := Summary{Name: name, Status: VersionDeleted}
+			if _, e, err := readTombstone(r.root, name, n); err == nil {
+				s.Capability = clip(e.def.Capability, shownText)
+			}
+			archived = append(archived, s)
 		}
 	}
 	slices.SortFunc(archived, func(a, b Summary) int { return strings.Compare(a.Name, b.Name) })

@@ -74,8 +74,9 @@ func (r *Registry) showActive(ctx context.Context, info *Info, e *entry) error {
 	info.CreatedBy, info.Updated = v.CreatedBy, v.Created
 	info.Grants = grantsOf(v.Definition.Permissions)
 	info.Source = string(v.Source)
-	info.Notes = append(info.Notes, r.drift(v)...)
-	info.Notes = append(info.Notes, entryNote(e, v)...)
+	if e.status != StatusArchived {
+		info.Notes = slices.Concat(info.Notes, r.drift(v), entryNote(e, v))
+	}
 	info.Evidence, err = r.admitted(ctx, v)
 	return err
 }
@@ -99,6 +100,9 @@ func (r *Registry) Drift(ctx context.Context) ([]string, error) {
 	for _, e := range ix.entries {
 		if e.conflict != "" {
 			notes = append(notes, e.conflict)
+			continue
+		}
+		if e.status == StatusArchived {
 			continue
 		}
 		v, err := r.active(e)

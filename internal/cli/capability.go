@@ -40,7 +40,7 @@ Exit codes: 0 done, 1 failed or no such capability, 2 usage, 3 settings, 5 sandb
 			return c.capabilityList(ctx, a, args, archived)
 		}),
 	}
-	list.Flags().BoolVar(&archived, "archived", false, "list those that are archived")
+	list.Flags().BoolVar(&archived, "archived", false, "list those that are archived or deleted")
 	show := &cobra.Command{
 		Use: "show name", Short: "Show definition, permissions, versions, evidence and source", Args: takes(1, 1),
 		Example: "  tendril capability show count_words",
@@ -140,7 +140,7 @@ func (c *command) capabilityList(ctx context.Context, a *app, args []string, arc
 		}
 	}()
 	if archived, err := a.registry.Archived(ctx); err == nil && len(archived) > 0 && listing.Total == 0 {
-		c.print("all that is here is archived; see: tendril capability list --archived\n")
+		c.print("all that is here is archived or deleted; see: tendril capability list --archived\n")
 		return nil
 	}
 	if listing.Total == 0 {
@@ -171,7 +171,7 @@ func (c *command) archivedList(ctx context.Context, a *app) error {
 	}
 	c.summaries(archived)
 	if len(archived) == 0 {
-		c.print("none is archived\n")
+		c.print("none is archived or deleted\n")
 	}
 	return nil
 }

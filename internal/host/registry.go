@@ -37,6 +37,7 @@ type Resolved struct {
 // ArchivedCapability is one that is kept, and neither listed nor run.
 type ArchivedCapability struct {
 	Name       string `json:"name"`
+	Status     string `json:"status" enum:"archived,deleted"`
 	Capability string `json:"capability" doc:"What it does"`
 }
 
@@ -61,7 +62,7 @@ type ResolvedConflict struct {
 	Resolved []Resolved `json:"resolved"`
 }
 
-// ArchivedList are the capabilities that are archived.
+// ArchivedList are the capabilities that can be restored.
 type ArchivedList struct {
 	Capabilities []ArchivedCapability `json:"capabilities"`
 }
@@ -71,7 +72,7 @@ func (h *Host) registryAPI(api huma.API) {
 	huma.Register(api, op("POST", "/api/registry/fix", "fixRegistry", "Mend what needs no decision", 200), h.fixRegistry)
 	huma.Register(api, op("POST", "/api/registry/verify", "verifyCapabilities", "Take capabilities through the gate again", 200), h.verifyCapabilities)
 	huma.Register(api, op("POST", "/api/registry/resolve", "resolveConflict", "End a conflict that git left", 200), h.resolveConflict)
-	huma.Register(api, op("GET", "/api/registry/archived", "listArchived", "The capabilities that are archived", 200), h.listArchived)
+	huma.Register(api, op("GET", "/api/registry/archived", "listArchived", "The capabilities that are archived or deleted, and can be restored", 200), h.listArchived)
 }
 
 func findingsOf(list []capability.Finding) []Finding {
@@ -155,7 +156,7 @@ func (h *Host) listArchived(ctx context.Context, _ *struct{}) (*of[ArchivedList]
 	err := h.onRegistry(ctx, false, func(b Workbench) error {
 		list, err := b.Registry.Archived(ctx)
 		for _, s := range list {
-			out.Body.Capabilities = append(out.Body.Capabilities, ArchivedCapability{s.Name, s.Capability})
+			out.Body.Capabilities = append(out.Body.Capabilities, ArchivedCapability{s.Name, s.Status, s.Capability})
 		}
 		return err
 	})

@@ -389,7 +389,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The capabilities that are archived */
+        /** The capabilities that are archived or deleted, and can be restored */
         get: operations["listArchived"];
         put?: never;
         post?: never;
@@ -726,6 +726,8 @@ export interface components {
             /** @description What it does */
             capability: string;
             name: string;
+            /** @enum {string} */
+            status: "archived" | "deleted";
         };
         ArchivedList: {
             capabilities: components["schemas"]["ArchivedCapability"][] | null;
