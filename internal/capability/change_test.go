@@ -403,3 +403,67 @@ func TestDiff(t *testing.T) {
 		t.Errorf("of a deleted one: %s", encode(d))
 	}
 }
+
+// TestAccept_EditedMeanwhile: what a person writes while the gate looks at an
+// earlier text stays where it is.
+func TestAccept_EditedMeanwhile(t *testing.T) {
+	opts := testOptions(t)
+	opts.Checker = checker{check: func(source, _ string) ([]sandbox.Diagnostic, error) {
+		if source == "two" {
+			writeTool(t, opts, "x.ts", "three")
+		}
+		return nil, nil
+	}}
+	r := openWith(t, opts)
+	register(t, r, definition("x"), "one")
+	writeTool(t, opts, "x.ts", "two")
+	a, err := r.Accept(t.Context(), "x", Acceptance{}, nil)
+	if err != nil || a.Version != "1.1.0" || !strings.Contains(strings.Join(a.Warnings, " "), "changed again meanwhile") {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if v := resolve(t, r, "x"); string(v.Source) != "two" || readTool(t, opts, "x.ts") != "three" {
+		t.Errorf("%q runs, the file is %q", v.Source, readTool(t, opts, "x.ts"))
+	}
+}
+
+// TestUnkept_IsKeptAgain: version files that did not travel along are written
+// again by the first run, before an edit could lose them.
+func TestUnkept_IsKeptAgain(t *testing.T) {
+	for _, admitted := range []bool{true, false} {
+		opts := testOptions(t)
+		register(t, openWith(t, opts), definition("x"), "one")
+		os.RemoveAll(filepath.Join(opts.Workspace, "tools/.versions"))
+		if !admitted {
+			opts.DB = openDB(t, filepath.Join(t.TempDir(), "another.db"))
+		}
+		r := openWith(t, opts)
+		resolve(t, r, "x")
+		writeTool(t, opts, "x.ts", "edited")
+		if v := resolve(t, r, "x"); string(v.Source) != "one" || states(t, r, "x") != "1.0.0 active" {
+			t.Errorf("%q runs; %s", v.Source, states(t, r, "x"))
+		}
+	}
+}
+
+// TestRebuild_MixedWorkspace: ours, archived ones and those in the seed's format
+// that ran here are all in an index that is rebuilt.
+func TestRebuild_MixedWorkspace(t *testing.T) {
+	for _, damage := range []string{"", "[]", `{"capabilities":null}`, "missing"} {
+		opts := testOptions(t)
+		writeTool(t, opts, "index.json", seedIndex("seed"))
+		writeTool(t, opts, "seed.ts", "1")
+		r := openWith(t, opts)
+		resolve(t, r, "seed")
+		register(t, r, definition("ours"), "2")
+		if damage == "missing" {
+			os.Remove(filepath.Join(opts.Workspace, "tools/index.json"))
+		} else {
+			writeTool(t, opts, "index.json", damage)
+		}
+		for name, want := range map[string]string{"seed": "1", "ours": "2"} {
+			if v := resolve(t, openWith(t, opts), name); string(v.Source) != want {
+				t.Errorf("%q: %s is %q", damage, name, v.Source)
+			}
+		}
+	}
+}

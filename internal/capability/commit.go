@@ -47,6 +47,7 @@ type candidate struct {
 	pending  bool // it waits for a person
 	note     string
 	base     *entry // that of its capability, when the index has none
+	edit     bool   // the source is what stood in tools/<name>.ts: what stands there by now is newer
 }
 
 // keep makes a candidate a version of its capability. Only what the gate cannot
@@ -63,8 +64,10 @@ func (r *Registry) keep(ctx context.Context, c candidate) (v *version, err error
 		if v = r.unchanged(ix, &c); v != nil {
 			return r.recordAdmission(ctx, v, c.evidence, c.by.Request)
 		}
-		if err := r.keepDrift(ix, c.def.Name, c.source, &c.def); err != nil {
-			return err
+		if !c.edit {
+			if err := r.keepDrift(ix, c.def.Name, c.source, &c.def); err != nil {
+				return err
+			}
 		}
 		before := ix.find(c.def.Name)
 		if before == nil {
@@ -78,7 +81,7 @@ func (r *Registry) keep(ctx context.Context, c candidate) (v *version, err error
 		case c.pending:
 			entry = activeEntry(before, v, StatusPending)
 		}
-		return r.commit(ctx, ix, v, entry, c.by.Request)
+		return r.commit(ctx, ix, v, entry, &c)
 	})
 	return v, writeError(err)
 }
@@ -123,13 +126,17 @@ func (r *Registry) unchanged(ix *index, c *candidate) *version {
 
 // commit is the six operations, for a version and the entry that then stands for
 // its capability. An error before the commit point undoes them.
-func (r *Registry) commit(ctx context.Context, ix *index, v *version, entry *entry, request string) error {
-	j, err := r.stage(v, entry.hash == "")
+func (r *Registry) commit(ctx context.Context, ix *index, v *version, entry *entry, c *candidate) error {
+	j := journal{Name: v.Name, versionRef: v.ref(), Old: entry.hash == ""}
+	if c.edit {
+		j.Copy = digest(c.source)
+	}
+	j, err := r.stage(v, j)
 	if err != nil {
 		return r.undone(err)
 	}
 	if v.Gate != nil {
-		if err := r.recordAdmission(ctx, v, *v.Gate, request); err != nil {
+		if err := r.recordAdmission(ctx, v, *v.Gate, c.by.Request); err != nil {
 			return r.undone(err)
 		}
 	}
@@ -174,16 +181,19 @@ func (r *Registry) writeCopy(j journal, source []byte) error {
 	return replace(r.disk, copyPath(j.Name), source)
 }
 
-// begin writes the journal.
+// begin writes the journal. Where it does not say which readable copy may be
+// replaced, that is the one that is there.
 func (r *Registry) begin(j journal) (journal, error) {
-	current, _ := readableCopy(r.root, j.Name) // unreadable: nothing that a repair may replace
-	j.Copy = digest(current)
+	if j.Copy == "" {
+		current, _ := readableCopy(r.root, j.Name) // unreadable: nothing that a repair may replace
+		j.Copy = digest(current)
+	}
 	return j, replace(r.disk, journalPath, indent(encode(j)))
 }
 
 // stage writes the journal and the files of a version.
-func (r *Registry) stage(v *version, old bool) (journal, error) {
-	j, err := r.begin(journal{Name: v.Name, versionRef: v.ref(), Old: old})
+func (r *Registry) stage(v *version, j journal) (journal, error) {
+	j, err := r.begin(j)
 	if err != nil {
 		return j, err
 	}
@@ -193,7 +203,7 @@ func (r *Registry) stage(v *version, old bool) (journal, error) {
 // keepAlone keeps a version that no index names: a person's text before an
 // update, or the source of an old workspace as it was admitted.
 func (r *Registry) keepAlone(v *version) error {
-	if _, err := r.stage(v, false); err != nil {
+	if _, err := r.stage(v, journal{Name: v.Name, versionRef: v.ref()}); err != nil {
 		return r.undone(err)
 	}
 	return r.disk.Remove(journalPath)

@@ -60,7 +60,8 @@ func (r *Registry) diff(ctx context.Context, name, from, to string) (*Diff, erro
 	}
 	e, err := r.entryOf(ix, name)
 	var unknown *UnknownError
-	if err != nil && (!errors.As(err, &unknown) || !unknown.Kept) {
+	var conflict *ConflictError
+	if err != nil && !(errors.As(err, &unknown) && unknown.Kept) && !(errors.As(err, &conflict) && validName(name) && from != "" && to != "") {
 		return nil, err
 	}
 	if from, to, err = r.sides(e, from, to); err != nil {

@@ -195,7 +195,13 @@ func (r *Registry) rewriteVersion(ctx context.Context, name string) error {
 		if err != nil || source == nil || admissionHash(&e.def, source, nil) != e.hash {
 			return errors.Join(ErrNothingToDo, err)
 		}
-		return writeVersion(r.disk, r.versionOf(e, e.version, source))
+		v, base := r.versionOf(e, e.version, source), versionBase(name, versionRef{e.version, e.hash})
+		if data, err := readFile(r.root, base+".json", maxKept); err == nil {
+			if known, err := decodeVersion(data); err == nil && known.Hash == e.hash && known.Version == e.version {
+				return replace(r.disk, base+".ts", source) // who made it stays
+			}
+		}
+		return writeVersion(r.disk, v)
 	})
 }
 
@@ -207,6 +213,11 @@ func (x *examination) active(ctx context.Context, e *entry, v *version) error {
 		return err
 	}
 	decide := fmt.Sprintf("tendril capability accept %s, or tendril capability restore %s", name, name)
+	if v.unkept {
+		x.fixable(SeverityWarning, name, "they are written again from tools/"+name+".ts, which has the same hash",
+			fmt.Sprintf("the files of version %s are missing in tools/.versions/%s (git add tools/* leaves them out)", v.Version, name),
+			func(ctx context.Context, r *Registry) error { return r.rewriteVersion(ctx, name) })
+	}
 	current, err := readableCopy(x.r.root, name)
 	keys := entryDrift(e, v)
 	switch {
@@ -249,7 +260,7 @@ func (x *examination) versions(e *entry) {
 		if numbers[k.number.String()]++; numbers[k.number.String()] == 2 {
 			x.add(SeverityNote, name, "nothing needs to be done: both are kept, and the next one gets a new number", "two versions are called %s", k.number)
 		}
-		if _, err := readVersion(x.r.root, k.base); err != nil && k.hash != short(e.hash) {
+		if _, err := readVersion(x.r.root, k.base); err != nil && k.base != versionBase(name, versionRef{e.version, e.hash}) {
 			x.add(SeverityWarning, name, "take its files back from git or a backup; it cannot be rolled back to", "version %s cannot be read: %v", k.number, err)
 		}
 	}

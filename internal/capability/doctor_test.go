@@ -54,6 +54,12 @@ func TestDoctor(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, SeverityWarning, "cannot be read", "make it a file that can be read"},
+		{"version files gone, copy whole", func(t *testing.T, opts Options) {
+			os.RemoveAll(filepath.Join(opts.Workspace, "tools/.versions/x"))
+		}, SeverityWarning, "files of version 1.1.0 are missing", ""},
+		{"definition of the version gone", func(t *testing.T, opts Options) {
+			os.Remove(filepath.Join(opts.Workspace, "tools/.versions/x", strings.TrimSuffix(versionFile(t, opts, "x", "1.1.0"), ".ts")+".json"))
+		}, SeverityWarning, "files of version 1.1.0 are missing", ""},
 		{"version files gone", func(t *testing.T, opts Options) {
 			os.RemoveAll(filepath.Join(opts.Workspace, "tools/.versions/x"))
 			writeTool(t, opts, "x.ts", "edited")

@@ -46,8 +46,9 @@ func (r *Registry) History(ctx context.Context, name string) ([]VersionInfo, err
 	}
 	e, err := r.entryOf(ix, name)
 	var unknown *UnknownError
-	if errors.As(err, &unknown) && unknown.Kept {
-		err = nil
+	var conflict *ConflictError
+	if errors.As(err, &unknown) && unknown.Kept || errors.As(err, &conflict) && validName(name) {
+		err = nil // also of a deleted one, and of one in conflict, where a person must know what to choose
 	}
 	if err != nil {
 		return nil, err

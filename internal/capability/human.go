@@ -71,12 +71,15 @@ func (r *Registry) accept(ctx context.Context, name string, how Acceptance, repo
 		return nil, err
 	}
 	how.By.By = ByHuman
-	c := candidate{def: def, source: source, by: how.By, evidence: evidence, pending: len(s.waiting) > 0}
+	c := candidate{def: def, source: source, by: how.By, evidence: evidence, pending: len(s.waiting) > 0, edit: true}
 	v, err := r.keep(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	a, err := r.admission(ctx, v, evidence, c.pending)
+	if current, e := readableCopy(r.root, name); err == nil && (e != nil || !bytes.Equal(current, source)) && !c.pending {
+		a.Warnings = append(a.Warnings, fmt.Sprintf("tools/%s.ts was changed again meanwhile: that is not in version %s, and waits for you", name, v.Version))
+	}
 	if err == nil && e.status == StatusArchived {
 		a.Warnings = append(a.Warnings, unarchived(e))
 	}

@@ -23,12 +23,12 @@ func (r *Registry) mend(damage string) (*index, error) {
 	if err := r.writeIndex(ix); err != nil {
 		return nil, writeError(err)
 	}
-	message := damage
+	message, hint := damage, "look at the list with `tendril capability list`, and at what else there is with `tendril capability doctor`"
 	if aside != "" {
 		message += "; it was kept as " + aside
+		hint += "; what is missing may still be in the file that was kept"
 	}
-	r.notify(fmt.Sprintf("%s; the list of capabilities was rebuilt: %s", message, how),
-		"look at the list with `tendril capability list`; what is missing is still in the file that was kept")
+	r.notify(fmt.Sprintf("%s; the list of capabilities was rebuilt: %s", message, how), hint)
 	return ix, nil
 }
 
@@ -154,8 +154,8 @@ func (b *builder) fromVersions(names []string) {
 		switch {
 		case deleted:
 			b.ours = true
-		case b.ix.find(name) == nil:
-			b.fromVersion(name)
+		case b.ix.find(name) == nil && !b.fromVersion(name) && b.remembered(name) != nil:
+			b.fromSource(name, nil) // in the seed's format, and ran here
 		}
 	}
 }

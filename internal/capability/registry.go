@@ -238,7 +238,7 @@ func (r *Registry) read() (ix *index, damage string, err error) {
 	case errors.Is(err, errTooLarge):
 		return nil, err.Error(), nil
 	case err != nil:
-		return nil, "", fmt.Errorf("read the registry: %w", err)
+		return nil, "", fmt.Errorf("read the registry: %w; move it away, and the list of capabilities is rebuilt from what is kept", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -341,6 +341,8 @@ func TestResolve_Errors(t *testing.T) {
 	if v := resolve(t, r, "fetch_url"); string(v.Source) != "1" || v.Hash != a.Hash {
 		t.Error("the readable copy and the entry are what was hashed, but do not run")
 	}
+	os.Remove(base + ".ts") // resolving has kept it again
+	os.Remove(base + ".json")
 	writeTool(t, opts, "fetch_url.ts", "changed")
 	var missing *MissingSourceError
 	if _, err := r.Resolve(t.Context(), "fetch_url", nil); !errors.As(err, &missing) {

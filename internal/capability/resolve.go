@@ -126,7 +126,9 @@ func (r *Registry) active(e *entry) (*version, error) {
 		if errCopy != nil || source == nil || e.problem != "" || admissionHash(&e.def, source, nil) != e.hash {
 			return nil, r.missing(e)
 		}
-		return r.versionOf(e, e.version, source), nil
+		v := r.versionOf(e, e.version, source)
+		v.unkept = true
+		return v, nil
 	}
 	if err != nil {
 		return nil, &RefusedError{e.def.Name, e.version, err}
@@ -214,8 +216,14 @@ func (r *Registry) missing(e *entry) error {
 // admit makes sure that this machine's gate has let v pass.
 func (r *Registry) admit(ctx context.Context, v *version, report func(Step)) (*Evidence, error) {
 	evidence, err := r.admitted(ctx, v)
-	if err != nil || evidence != nil {
-		return evidence, err
+	if err != nil {
+		return nil, err
+	}
+	if evidence != nil {
+		if v.unkept {
+			return evidence, r.keepAdmitted(ctx, v, *evidence)
+		}
+		return evidence, nil
 	}
 	overridden, err := r.overridden(ctx, v.Hash)
 	if err != nil {

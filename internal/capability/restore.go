@@ -151,7 +151,7 @@ func (r *Registry) undeleteOld(ctx context.Context, v *version, e *entry, by Pro
 		}
 		again = r.newVersion(nil, &candidate{def: v.Definition, source: v.Source, by: by, note: "restored from " + v.Version})
 		again.Lenient, again.Gate = v.Lenient, evidence
-		return r.commit(ctx, ix, again, e.as(StatusActive), "")
+		return r.commit(ctx, ix, again, e.as(StatusActive), &candidate{})
 	}))
 	if err != nil {
 		return nil, err

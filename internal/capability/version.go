@@ -33,6 +33,7 @@ type version struct {
 	Definition Definition `json:"definition"`
 	Gate       *Evidence  `json:"gate,omitempty"` // as seen where it was made; it proves nothing here
 	Source     []byte     `json:"-"`
+	unkept     bool       // its files are missing; it is what the entry and the readable copy say
 }
 
 // ref is the name of a version's files, and how it is referred to.

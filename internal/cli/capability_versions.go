@@ -101,7 +101,11 @@ func (c *command) capabilityHistory(ctx context.Context, a *app, args []string) 
 	}
 	for _, v := range versions {
 		hash := v.Hash[:min(8, len(v.Hash))]
-		c.print("%-*s  %-8s  %-*s  %-10s  %s\n", number, v.Version, hash, state, v.State, ago(now, v.Created), terminal.Line(story(v)))
+		when := ""
+		if !v.Created.IsZero() {
+			when = ago(now, v.Created)
+		}
+		c.print("%-*s  %-8s  %-*s  %-10s  %s\n", number, v.Version, hash, state, v.State, when, terminal.Line(story(v)))
 	}
 	return nil
 }
