@@ -57,7 +57,8 @@ func (r *Registry) Examine(ctx context.Context) ([]Finding, error) {
 }
 
 // Fix mends what can be mended without a decision, and returns what it has
-// mended and what is left.
+// mended and what is left. The error is about what could not be mended; the
+// rest is all the same.
 func (r *Registry) Fix(ctx context.Context) (mended, left []Finding, err error) {
 	mended = []Finding{}
 	found, err := r.Examine(ctx)
@@ -68,13 +69,14 @@ func (r *Registry) Fix(ctx context.Context) (mended, left []Finding, err error) 
 		if f.fix == nil {
 			continue
 		}
-		if err := f.fix(ctx, r); err != nil && !errors.Is(err, ErrNothingToDo) {
-			return mended, nil, fmt.Errorf("mend %q: %w", f.Problem, err)
+		if failed := f.fix(ctx, r); failed != nil && !errors.Is(failed, ErrNothingToDo) {
+			err = errors.Join(err, fmt.Errorf("mend %q: %w", f.Problem, failed))
+			continue
 		}
 		mended = append(mended, f)
 	}
-	left, err = r.Examine(ctx)
-	return mended, left, err
+	left, again := r.Examine(ctx)
+	return mended, left, errors.Join(err, again)
 }
 
 // examination collects findings.

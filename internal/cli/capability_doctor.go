@@ -96,21 +96,24 @@ func (c *command) registryExamine(ctx context.Context, a *app) error {
 
 func (c *command) registryFix(ctx context.Context, a *app) error {
 	opened := a.registry.Notices() // what opening it has mended
-	mended, left, err := a.registry.Fix(ctx)
-	if err != nil {
-		return err
-	}
-	if c.json {
+	mended, left, failed := a.registry.Fix(ctx)
+	if c.json && failed == nil {
 		if err := writeJSON(c.Out, map[string]any{"opened": opened, "mended": mended, "left": left}); err != nil {
 			return err
 		}
 		return unwell(left)
 	}
+	if c.json {
+		return failed
+	}
 	for _, f := range mended {
 		c.print("%s %s\n", c.style().ok("✓"), terminal.Line(subject(f)+f.Problem+": "+f.Mend))
 	}
 	c.findings(left)
-	if len(left)+len(mended)+len(opened) == 0 {
+	switch {
+	case failed != nil:
+		return failed
+	case len(left)+len(mended)+len(opened) == 0:
 		c.print("nothing is wrong\n")
 	}
 	return unwell(left)
