@@ -10,11 +10,11 @@ import (
 var systemText string
 
 // noRemoteImports is what the prompt says while remote dependencies are refused.
-const noRemoteImports = "No `npm:`, `jsr:` or `https:` imports either in this version: they are refused; write it with what Deno has."
+const remoteImports = "Packages are imported by name and exact version, as in `npm:zod@3.25.76` or `jsr:@std/csv@1.0.6`, and modules as `https://host/path`; they are fetched and locked when it is registered, never later, and a release younger than a day is refused. Prefer what Deno has; take well-known packages in pure JavaScript or WASM, since no native addon and no install script runs."
 
 // SystemPrompt is the instruction for a workspace. The workspace's path is
 // written as a JSON string, so that no folder name can pose as an instruction.
 func SystemPrompt(workspace string) string {
 	path, _ := json.Marshal(workspace) // a string always marshals
-	return strings.NewReplacer("{{workspace}}", string(path), "{{imports}}", noRemoteImports).Replace(systemText)
+	return strings.NewReplacer("{{workspace}}", string(path), "{{imports}}", remoteImports).Replace(systemText)
 }

@@ -112,6 +112,12 @@ func admissionText(a *capability.Admission) string {
 	for _, s := range a.Evidence.Steps {
 		steps = append(steps, gateStep{s.Name, string(s.State), s.Duration.Milliseconds()})
 	}
+	var locked []string
+	for _, d := range a.Dependencies {
+		if d.Direct || d.Kind == "https" {
+			locked = append(locked, d.String())
+		}
+	}
 	next := "execute it by its name"
 	if a.Command != "" {
 		next = "it waits for a person, who can run: " + a.Command
@@ -121,10 +127,11 @@ func admissionText(a *capability.Admission) string {
 		Version    string     `json:"version"`
 		Status     string     `json:"status"`
 		Grants     string     `json:"grants"`
+		Locked     []string   `json:"dependencies,omitempty"`
 		Gate       []gateStep `json:"gate"`
 		Warnings   []string   `json:"warnings"`
 		Next       string     `json:"next"`
-	}{a.Name, a.Version, a.Status, a.Grants.String(), steps, a.Warnings, next}))
+	}{a.Name, a.Version, a.Status, a.Grants.String(), locked, steps, a.Warnings, next}))
 }
 
 // Executor runs capabilities by name: the execute tool, and the command line's
@@ -210,7 +217,7 @@ func (x *Executor) Execute(ctx context.Context, name string, args json.RawMessag
 		return nil, fmt.Errorf("%s was not run: %w", name, err)
 	}
 	job := sandbox.Job{
-		Name: version.Name, Source: version.Source, Args: args, Workspace: x.Workspace,
+		Name: version.Name, Source: version.Source, Lock: version.Lock, Args: args, Workspace: x.Workspace,
 		Grant: version.Grant, Limits: x.Limits.Narrowed(version.Limits),
 		Explain: x.Explain,
 		Output:  func(stream, line string) { report(Progress{Stream: stream, Line: line}) },

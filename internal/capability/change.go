@@ -145,7 +145,7 @@ func (r *Registry) earlier(e *entry, to string) (*version, error) {
 func (r *Registry) again(ctx context.Context, v *version, base *entry, c candidate, report func(Step)) (*Admission, error) {
 	strict := *v
 	strict.Lenient = false
-	s := &submission{def: v.Definition, source: v.Source, version: v.Version}
+	s := resubmission(&strict)
 	evidence, err := r.admitted(ctx, &strict)
 	switch {
 	case err != nil:
@@ -164,7 +164,7 @@ func (r *Registry) again(ctx context.Context, v *version, base *entry, c candida
 		}
 		evidence = &passed
 	}
-	c.def, c.source, c.evidence, c.pending, c.base = v.Definition, v.Source, *evidence, len(s.waiting) > 0, base
+	c.def, c.source, c.lock, c.evidence, c.pending, c.base = v.Definition, v.Source, s.lock, *evidence, len(s.waiting) > 0, base
 	kept, err := r.keep(ctx, c)
 	if err != nil {
 		return nil, err

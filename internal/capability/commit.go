@@ -3,6 +3,7 @@ package capability
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 )
@@ -42,6 +43,7 @@ type journal struct {
 type candidate struct {
 	def      Definition
 	source   []byte
+	lock     json.RawMessage
 	by       Provenance
 	evidence Evidence
 	pending  bool // it waits for a person
@@ -91,14 +93,14 @@ func (r *Registry) keep(ctx context.Context, c candidate) (v *version, err error
 func (r *Registry) newVersion(before *entry, c *candidate) *version {
 	v := &version{
 		Name: c.def.Name, Version: nextNumber(r.root, c.def.Name, before).String(),
-		Hash:       admissionHash(&c.def, c.source, nil),
+		Hash:       admissionHash(&c.def, c.source, c.lock),
 		CreatedBy:  c.by.By,
 		Created:    r.opts.Now().UTC().Truncate(1e9),
 		Person:     c.by.Person,
 		Model:      c.by.Model,
 		Session:    c.by.Session,
 		Note:       c.note,
-		Definition: c.def, Gate: &c.evidence, Source: c.source,
+		Definition: c.def, Lock: c.lock, Gate: &c.evidence, Source: c.source,
 	}
 	if before != nil {
 		v.Parent = before.hash
@@ -111,7 +113,7 @@ func (r *Registry) newVersion(before *entry, c *candidate) *version {
 func (r *Registry) unchanged(ix *index, c *candidate) *version {
 	e := ix.find(c.def.Name)
 	if e == nil || e.hash == "" || e.status != StatusActive || e.pending != nil || c.pending ||
-		e.hash != admissionHash(&c.def, c.source, nil) {
+		e.hash != admissionHash(&c.def, c.source, c.lock) {
 		return nil
 	}
 	v, err := readVersion(r.root, versionBase(c.def.Name, versionRef{e.version, e.hash}))

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/tendril-agent/tendril/internal/sandbox"
 )
 
 // What a [Side] may be besides a version.
@@ -25,6 +27,7 @@ type Side struct {
 
 	def    Definition
 	source []byte
+	lock   []byte
 }
 
 // Diff is how two versions of a capability differ: unified diffs, "" where they
@@ -35,10 +38,12 @@ type Diff struct {
 	To         Side   `json:"to"`
 	Definition string `json:"definition"`
 	Source     string `json:"source"`
+	// Dependencies is about the list of locked remote modules.
+	Dependencies string `json:"dependencies"`
 }
 
 // Same reports whether there is no difference.
-func (d *Diff) Same() bool { return d.Definition == "" && d.Source == "" }
+func (d *Diff) Same() bool { return d.Definition == "" && d.Source == "" && d.Dependencies == "" }
 
 // Diff compares two versions, named as for [Registry.Rollback], or "active",
 // "pending" or "file". One that is left out is the active version; with both left out
@@ -77,7 +82,21 @@ func (r *Registry) diff(ctx context.Context, name, from, to string) (*Diff, erro
 	old, now := d.From.def, d.To.def
 	d.Definition = unified(d.From.Label, indent(canonicalDefinition(&old)), d.To.Label, indent(canonicalDefinition(&now)))
 	d.Source = unified(d.From.Label, d.From.source, d.To.Label, d.To.source)
+	d.Dependencies = unified(d.From.Label, dependencyList(d.From.lock), d.To.Label, dependencyList(d.To.lock))
 	return d, nil
+}
+
+// dependencyList is a line for each dependency, with its hash.
+func dependencyList(lock []byte) []byte {
+	found, err := sandbox.Dependencies(lock)
+	if err != nil {
+		return []byte(err.Error() + "\n")
+	}
+	var out bytes.Buffer
+	for _, d := range found {
+		fmt.Fprintf(&out, "%s %s\n", d, d.Integrity)
+	}
+	return out.Bytes()
 }
 
 // sides completes what was left out.
@@ -128,7 +147,7 @@ func (r *Registry) side(name string, e *entry, text string) (Side, error) {
 	if err != nil {
 		return Side{}, err
 	}
-	return Side{v.Version, v.Version, v.Hash, v.Definition, v.Source}, nil
+	return Side{v.Version, v.Version, v.Hash, v.Definition, v.Source, v.Lock}, nil
 }
 
 func (r *Registry) fileSide(e *entry) (Side, error) {
@@ -140,11 +159,11 @@ func (r *Registry) fileSide(e *entry) (Side, error) {
 	if source == nil {
 		return Side{}, fmt.Errorf("tools/%s.ts does not exist", name)
 	}
-	def := e.def
+	side := Side{Label: copyPath(name), def: e.def, source: source}
 	if v, err := r.active(e); err == nil {
-		def = edited(&v.Definition, e)
+		side.def, side.lock = edited(&v.Definition, e), v.Lock
 	}
-	return Side{Label: copyPath(name), def: def, source: source}, nil
+	return side, nil
 }
 
 func unified(from string, old []byte, to string, now []byte) string {

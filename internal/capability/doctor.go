@@ -174,7 +174,7 @@ func (x *examination) entry(ctx context.Context, e *entry) error {
 func (x *examination) broken(e *entry, err error) {
 	name := e.def.Name
 	source, errCopy := readableCopy(x.r.root, name)
-	whole := errCopy == nil && source != nil && e.hash != "" && e.problem == "" && admissionHash(&e.def, source, nil) == e.hash
+	whole := errCopy == nil && source != nil && e.hash != "" && e.problem == "" && admissionHash(&e.def, source, keptLock(x.r.root, e)) == e.hash
 	if whole {
 		x.fixable(SeverityError, name, "they are written again from tools/"+name+".ts, which has the same hash", err.Error(), func(ctx context.Context, r *Registry) error {
 			return r.rewriteVersion(ctx, name)
@@ -194,10 +194,11 @@ func (x *examination) broken(e *entry, err error) {
 func (r *Registry) rewriteVersion(ctx context.Context, name string) error {
 	return r.change(ctx, name, func(_ *index, e *entry) error {
 		source, err := readableCopy(r.root, name)
-		if err != nil || source == nil || admissionHash(&e.def, source, nil) != e.hash {
+		lock := keptLock(r.root, e)
+		if err != nil || source == nil || admissionHash(&e.def, source, lock) != e.hash {
 			return errors.Join(ErrNothingToDo, err)
 		}
-		v, base := r.versionOf(e, e.version, source), versionBase(name, versionRef{e.version, e.hash})
+		v, base := r.versionOf(e, e.version, source, lock), versionBase(name, versionRef{e.version, e.hash})
 		if data, err := readFile(r.root, base+".json", maxKept); err == nil {
 			if known, err := decodeVersion(data); err == nil && known.Hash == e.hash && known.Version == e.version {
 				return replace(r.disk, base+".ts", source) // who made it stays

@@ -2,6 +2,7 @@ package capability
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,8 +27,18 @@ type submission struct {
 	// override: a person takes it although its type check fails.
 	override bool
 
+	lock  json.RawMessage // of its dependencies; found by the gate unless it is set
+	prior *version        // what is active now: the same imports keep its lock
+	// imports are what the source names, found by the gate.
+	imports []sandbox.Import
+
 	waiting  []string // found by the gate: hosts that a person must allow first
 	overrode bool     // found by the gate: override was needed
+}
+
+// resubmission is a version that passes the gate once more, as it is.
+func resubmission(v *version) *submission {
+	return &submission{def: v.Definition, source: v.Source, lock: v.Lock, version: v.Version, lenient: v.Lenient}
 }
 
 // verdict is what a step found. A step that refuses returns a *[Refusal].
@@ -46,6 +57,7 @@ func (r *Registry) steps() []gateStep {
 	return []gateStep{
 		{StepShape, r.judgeShape},
 		{StepModules, r.judgeModules},
+		{StepDependencies, r.judgeDependencies},
 		{StepPermissions, r.judgePermissions},
 		{StepTypes, r.judgeTypes},
 	}
@@ -106,6 +118,7 @@ func (r *Registry) judgeModules(ctx context.Context, s *submission) (verdict, er
 	if err != nil {
 		return verdict{}, syntaxRefusal(StepModules, err)
 	}
+	s.imports = imports
 	imports = append(imports, findComputedImports(string(s.source))...)
 	if bad, hint := checkImports(imports); len(bad) > 0 {
 		return verdict{}, &Refusal{Step: StepModules, Message: count(len(bad), "import") + " that a capability cannot have", Diagnostics: bad, Hint: hint}
@@ -128,7 +141,7 @@ func (r *Registry) judgePermissions(ctx context.Context, s *submission) (verdict
 		return verdict{note: grantsOf(nil).String()}, nil
 	}
 	waiting, err := r.allow(ctx, Question{
-		Name: s.def.Name, Capability: s.def.Capability, Version: s.version, Hash: admissionHash(&s.def, s.source, nil), Grants: grantsOf(s.def.Permissions),
+		Name: s.def.Name, Capability: s.def.Capability, Version: s.version, Hash: admissionHash(&s.def, s.source, s.lock), Grants: grantsOf(s.def.Permissions),
 	})
 	if err != nil {
 		return verdict{}, err
@@ -141,7 +154,7 @@ func (r *Registry) judgePermissions(ctx context.Context, s *submission) (verdict
 }
 
 func (r *Registry) judgeTypes(ctx context.Context, s *submission) (verdict, error) {
-	found, err := r.opts.Checker.Check(ctx, s.def.Name, s.source, argsType(s.def.Parameters))
+	found, err := r.opts.Checker.Check(ctx, s.def.Name, s.source, s.lock, argsType(s.def.Parameters))
 	if err != nil {
 		return verdict{}, syntaxRefusal(StepTypes, err)
 	}
@@ -228,12 +241,15 @@ func (r *Registry) Register(ctx context.Context, def Definition, code string, by
 		by.By = ByModel
 	}
 	s := &submission{def: def, source: []byte(code)}
+	if e := ix.find(def.Name); e != nil {
+		s.prior, _ = r.active(e) // unreadable: nothing to go on from
+	}
 	evidence, err := r.pass(ctx, s, report)
 	if err != nil {
 		return nil, err
 	}
 	replaced := replaces(ix.find(def.Name), def)
-	v, err := r.keep(ctx, candidate{def: def, source: s.source, by: by, evidence: evidence, pending: len(s.waiting) > 0})
+	v, err := r.keep(ctx, candidate{def: def, source: s.source, lock: s.lock, by: by, evidence: evidence, pending: len(s.waiting) > 0})
 	if err != nil {
 		return nil, fmt.Errorf("keep %s: %w", def.Name, err)
 	}
@@ -259,8 +275,13 @@ func replaces(old *entry, def Definition) string {
 }
 
 func (r *Registry) admission(ctx context.Context, v *version, evidence Evidence, pending bool) (*Admission, error) {
+	dependencies, err := sandbox.Dependencies(v.Lock)
+	if err != nil {
+		return nil, err
+	}
 	a := &Admission{
-		Name: v.Name, Version: v.Version, Hash: v.Hash, Grants: grantsOf(v.Definition.Permissions),
+		Dependencies: append([]sandbox.Dependency{}, dependencies...),
+		Name:         v.Name, Version: v.Version, Hash: v.Hash, Grants: grantsOf(v.Definition.Permissions),
 		Evidence: evidence, Warnings: orEmpty(evidence.Warnings()), Status: StatusUnproven,
 	}
 	if pending {

@@ -144,7 +144,8 @@ func TestGate_Modules(t *testing.T) {
 	for specifier, want := range map[string]string{
 		"node:fs": "", "node:path/posix": "",
 		"./b.ts": "local file", "../b.ts": "local file", "/etc/x.ts": "local file", "file:///x.ts": "local file", "C:\\x.ts": "local file", ".": "local file",
-		"npm:zod": "remote module", "jsr:@std/fs": "remote module", "https://x.y/z.ts": "remote module", "HTTP://x.y/z.ts": "remote module",
+		"http://example.com/z.ts": "on the way can change", "https://localhost/z.ts": "local network", "https://u:p@example.com/z.ts": "a password",
+		"https://[::1]/z.ts": "cannot be granted", "https://10.0.0.1/z.ts": "not a public one", "npm:": "names no package", "npm:../x": "names no package", "jsr:std": "names no package", "npm:a b": "names no package",
 		"data:text/javascript,1": "data: URL", "blob:null/1": "blob: URL", "zod": "bare name", "@std/fs": "bare name", "bun:ffi": "of this kind", "": "computed",
 	} {
 		opts := testOptions(t)

@@ -17,8 +17,9 @@ import (
 // The definition is the JSON object of name, capability, triggers, suppression,
 // parameters, permissions and examples (the fields that an entry of the index
 // holds as well), without blanks, absent fields left out, members in this order
-// and those of schemas and examples sorted by key. The lock is empty for a
-// version without remote dependencies.
+// and those of schemas and examples sorted by key. The lock is a JSON object
+// without blanks, its members sorted, and empty for a version without remote
+// dependencies.
 func admissionHash(def *Definition, source, lock []byte) string {
 	h := sha256.New()
 	h.Write([]byte("tendril-version 1\n"))

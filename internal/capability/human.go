@@ -58,22 +58,22 @@ func (r *Registry) accept(ctx context.Context, name string, how Acceptance, repo
 		return nil, fmt.Errorf("tools/%s.ts holds git's conflict markers; edit it first, or take a version with: tendril capability rollback %s VERSION", name, name)
 	}
 	def := e.def
-	if v, err := r.active(e); err == nil {
+	v, err := r.active(e)
+	if err == nil {
 		def = edited(&v.Definition, e)
 		same := bytes.Equal(v.Source, source) && canonicalOf(&def) == canonicalOf(&v.Definition)
 		if same && e.hash == v.Hash {
 			return nil, nothingToDo(fmt.Sprintf("tools/%s.ts is the active version %s already", name, v.Version))
 		}
 	}
-	s := &submission{def: def, source: source, override: how.Override}
+	s := &submission{def: def, source: source, override: how.Override, prior: v}
 	evidence, err := r.pass(ctx, s, report)
 	if err != nil {
 		return nil, err
 	}
 	how.By.By = ByHuman
-	c := candidate{def: def, source: source, by: how.By, evidence: evidence, pending: len(s.waiting) > 0, edit: true}
-	v, err := r.keep(ctx, c)
-	if err != nil {
+	c := candidate{def: def, source: source, lock: s.lock, by: how.By, evidence: evidence, pending: len(s.waiting) > 0, edit: true}
+	if v, err = r.keep(ctx, c); err != nil {
 		return nil, err
 	}
 	a, err := r.admission(ctx, v, evidence, c.pending)
@@ -115,7 +115,7 @@ func entryDrift(e *entry, v *version) []string {
 		keys = append(keys, "sha256")
 	}
 	now := edited(&v.Definition, e)
-	if admissionHash(&now, v.Source, nil) == v.Hash {
+	if admissionHash(&now, v.Source, v.Lock) == v.Hash {
 		return keys
 	}
 	fields := definitionFields(&now)

@@ -2,6 +2,7 @@ package capability
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -10,12 +11,13 @@ import (
 
 const (
 	hintLocal  = "a capability is one module: put what it needs into its own source"
-	hintRemote = "remote dependencies are not built yet: use Web APIs, the Deno namespace and node: modules"
+	hintRemote = "other modules are imported as npm:name@version, jsr:@scope/name@version or https://host/path"
 )
 
 var urlScheme = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*:`)
 
-// checkImports refuses every module but Deno's built-in ones. It returns a
+// checkImports refuses every module but Deno's built-in ones and those that can
+// be locked. It returns a
 // diagnostic for each import that may not be, and the hint that goes with them.
 func checkImports(imports []sandbox.Import) (bad []sandbox.Diagnostic, hint string) {
 	for _, imp := range imports {
@@ -42,15 +44,51 @@ func judgeSpecifier(specifier string) (why, hint string) {
 		return "an import whose module is computed when the code runs", "name the module in the import; " + hintLocal
 	case strings.HasPrefix(specifier, ".") || strings.HasPrefix(specifier, "/") || scheme == "file" || len(scheme) == 1:
 		return fmt.Sprintf("import of the local file %s", shown), hintLocal + "; capabilities cannot import each other either"
-	case scheme == "npm" || scheme == "jsr" || scheme == "https" || scheme == "http":
-		return fmt.Sprintf("import of the remote module %s", shown), hintRemote
+	case isRemote(specifier):
+		return judgeRemote(specifier)
+	case scheme == "http":
+		return fmt.Sprintf("import of %s, which anybody on the way can change", shown), "write https:"
 	case scheme == "data" || scheme == "blob":
 		return fmt.Sprintf("import of a %s: URL", scheme), hintLocal
 	case scheme != "":
 		return fmt.Sprintf("import of %s: modules of this kind do not exist here", shown), hintRemote
 	default:
-		return fmt.Sprintf("import of the bare name %s, which names no module", shown), fmt.Sprintf("a module of Node is written with its prefix (%s, if it is one); %s", quote("node:"+specifier), hintRemote)
+		return fmt.Sprintf("import of the bare name %s, which names no module", shown), fmt.Sprintf("a module of Node is written with its prefix (%s), one of npm too (%s)", quote("node:"+specifier), quote("npm:"+specifier))
 	}
+}
+
+// isRemote reports whether a module is fetched and locked at registration.
+func isRemote(specifier string) bool {
+	for _, scheme := range []string{"npm:", "jsr:", "https:"} {
+		if strings.HasPrefix(specifier, scheme) {
+			return true
+		}
+	}
+	return false
+}
+
+var packagePattern = regexp.MustCompile(`^(?:npm:/?(?:@[a-z0-9~_-][a-z0-9~_.-]*/)?[A-Za-z0-9~_-][A-Za-z0-9~_.-]*|jsr:/?@[a-z0-9-]+/[a-z0-9-]+)(?:@[^/\s,]+)?(?:/[^\s]*)?$`)
+
+// judgeRemote says why a remote module may not be imported, or "".
+func judgeRemote(specifier string) (why, hint string) {
+	shown := quote(specifier)
+	if !strings.HasPrefix(specifier, "https:") {
+		if !packagePattern.MatchString(specifier) {
+			return fmt.Sprintf("import of %s, which names no package", shown), hintRemote
+		}
+		return "", ""
+	}
+	u, err := url.Parse(specifier)
+	if err != nil || u.Host == "" {
+		return fmt.Sprintf("import of %s, which is no URL", shown), hintRemote
+	}
+	if u.User != nil {
+		return fmt.Sprintf("import of a module at %s with a user or a password", quote(u.Host)), "leave them out"
+	}
+	if err := sandbox.CheckHost(u.Host); err != nil || strings.Contains(u.Host, "*") {
+		return fmt.Sprintf("import of %s: %v", shown, err), "import from a public host"
+	}
+	return "", ""
 }
 
 var dynamicImport = regexp.MustCompile(`\bimport\s*\(`)

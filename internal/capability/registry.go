@@ -18,10 +18,15 @@ import (
 	"github.com/tendril-agent/tendril/internal/store"
 )
 
-// Checker looks at a source without running it. *[sandbox.Runner] is one.
+// Checker looks at a source without running it, and fetches what it depends on. *[sandbox.Runner] is one.
 type Checker interface {
 	Imports(ctx context.Context, name string, source []byte) ([]sandbox.Import, error)
-	Check(ctx context.Context, name string, source []byte, argsType string) ([]sandbox.Diagnostic, error)
+	Check(ctx context.Context, name string, source, lock []byte, argsType string) ([]sandbox.Diagnostic, error)
+	// Lock and HoldsModules are about the remote dependencies of a source, and
+	// RegistryHost about where those of a kind (npm, jsr) come from.
+	Lock(ctx context.Context, name string, source []byte, hosts []string) ([]byte, error)
+	HoldsModules(ctx context.Context, name string, source, lock []byte) error
+	RegistryHost(kind string) string
 }
 
 // Options are what a registry needs.

@@ -38,7 +38,13 @@ func (c checker) Imports(_ context.Context, _ string, source []byte) ([]sandbox.
 	return c.imports(string(source))
 }
 
-func (c checker) Check(_ context.Context, _ string, source []byte, argsType string) ([]sandbox.Diagnostic, error) {
+func (c checker) Lock(context.Context, string, []byte, []string) ([]byte, error) { return nil, nil }
+
+func (c checker) HoldsModules(context.Context, string, []byte, []byte) error { return nil }
+
+func (c checker) RegistryHost(string) string { return "" }
+
+func (c checker) Check(_ context.Context, _ string, source, _ []byte, argsType string) ([]sandbox.Diagnostic, error) {
 	if c.check == nil {
 		return nil, nil
 	}

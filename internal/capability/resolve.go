@@ -19,6 +19,7 @@ type Runnable struct {
 	Version    string
 	Hash       string
 	Source     []byte
+	Lock       []byte          // of its remote dependencies, nil for none
 	Parameters json.RawMessage // JSON Schema of args, or nil
 	Grant      sandbox.Grant
 	Limits     sandbox.Limits // zero where the definition sets none
@@ -67,7 +68,7 @@ func (r *Registry) Resolve(ctx context.Context, name string, report func(Step)) 
 	}
 	limits := limitsOf(v.Definition.Permissions)
 	return &Runnable{
-		Name: v.Name, Version: v.Version, Hash: v.Hash, Source: v.Source, Parameters: v.Definition.Parameters,
+		Name: v.Name, Version: v.Version, Hash: v.Hash, Source: v.Source, Lock: v.Lock, Parameters: v.Definition.Parameters,
 		Grant: grant, Limits: limits, Notes: notes,
 	}, nil
 }
@@ -123,10 +124,11 @@ func (r *Registry) active(e *entry) (*version, error) {
 		// The files of the version did not travel along. The entry and the
 		// readable copy are as good, when they are what was hashed.
 		source, errCopy := readableCopy(r.root, e.def.Name)
-		if errCopy != nil || source == nil || e.problem != "" || admissionHash(&e.def, source, nil) != e.hash {
+		lock := keptLock(r.root, e)
+		if errCopy != nil || source == nil || e.problem != "" || admissionHash(&e.def, source, lock) != e.hash {
 			return nil, r.missing(e)
 		}
-		v := r.versionOf(e, e.version, source)
+		v := r.versionOf(e, e.version, source, lock)
 		v.unkept = true
 		return v, nil
 	}
@@ -192,15 +194,15 @@ func (r *Registry) activeOld(e *entry) (*version, error) {
 	if next := nextNumber(r.root, name, nil); !ok || next.compare(firstNumber) > 0 {
 		number = nextNumber(r.root, name, e)
 	}
-	v := r.versionOf(e, number.String(), source)
+	v := r.versionOf(e, number.String(), source, nil)
 	v.Lenient = true
 	return v, nil
 }
 
 // versionOf makes a version of an entry and a source, not kept yet.
-func (r *Registry) versionOf(e *entry, number string, source []byte) *version {
+func (r *Registry) versionOf(e *entry, number string, source []byte, lock json.RawMessage) *version {
 	return &version{
-		Name: e.def.Name, Version: number, Hash: admissionHash(&e.def, source, nil), CreatedBy: e.author(),
+		Name: e.def.Name, Version: number, Hash: admissionHash(&e.def, source, lock), Lock: lock, CreatedBy: e.author(),
 		Created: r.opts.Now().UTC().Truncate(time.Second), Definition: e.def, Source: source,
 	}
 }
@@ -229,7 +231,8 @@ func (r *Registry) admit(ctx context.Context, v *version, report func(Step)) (*E
 	if err != nil {
 		return nil, err
 	}
-	s := &submission{def: v.Definition, source: v.Source, version: v.Version, lenient: v.Lenient, override: overridden}
+	s := resubmission(v)
+	s.override = overridden
 	passed, err := r.pass(ctx, s, report)
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
@@ -238,7 +241,17 @@ func (r *Registry) admit(ctx context.Context, v *version, report func(Step)) (*E
 	if err != nil {
 		return nil, fmt.Errorf("admit %s %s: %w", v.Name, v.Version, err)
 	}
+	v.lockedAs(s)
 	return &passed, r.keepAdmitted(ctx, v, passed)
+}
+
+// lockedAs takes over the lock that the gate made of the dependencies of a
+// version in the seed's format, which has none of its own.
+func (v *version) lockedAs(s *submission) {
+	if v.Lock == nil && s.lock != nil {
+		v.Lock = s.lock
+		v.Hash = admissionHash(&v.Definition, v.Source, v.Lock)
+	}
 }
 
 // keepAdmitted keeps what the gate let pass, and that it did.

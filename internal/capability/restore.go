@@ -149,7 +149,7 @@ func (r *Registry) undeleteOld(ctx context.Context, v *version, e *entry, by Pro
 		if err := r.keepDrift(ix, v.Name, v.Source, &v.Definition); err != nil {
 			return err
 		}
-		again = r.newVersion(nil, &candidate{def: v.Definition, source: v.Source, by: by, note: "restored from " + v.Version})
+		again = r.newVersion(nil, &candidate{def: v.Definition, source: v.Source, lock: v.Lock, by: by, note: "restored from " + v.Version})
 		again.Lenient, again.Gate = v.Lenient, evidence
 		return r.commit(ctx, ix, again, e.as(StatusActive), &candidate{})
 	}))

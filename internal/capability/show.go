@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tendril-agent/tendril/internal/sandbox"
 )
 
 // Info is all that is known of a capability.
@@ -30,6 +32,8 @@ type Info struct {
 	// Notes tell of drift and of what is wrong.
 	Notes  []string `json:"notes"`
 	Source string   `json:"source"`
+	// Dependencies are the remote modules that the active version is locked to.
+	Dependencies []sandbox.Dependency `json:"dependencies"`
 }
 
 // Show tells all that is known of a capability. It runs no gate. Errors are
@@ -49,7 +53,7 @@ func (r *Registry) Show(ctx context.Context, name string) (*Info, error) {
 	}
 	info := &Info{
 		Definition: e.def, Status: status(e, used), Version: e.version, Hash: e.hash, Grants: grantsOf(e.def.Permissions),
-		Approved: orEmpty(approved), Usage: used.sum(name), Notes: []string{},
+		Approved: orEmpty(approved), Usage: used.sum(name), Notes: []string{}, Dependencies: []sandbox.Dependency{},
 	}
 	if info.Versions, err = r.versionInfos(ctx, name, e); err != nil {
 		return nil, err
@@ -74,6 +78,11 @@ func (r *Registry) showActive(ctx context.Context, info *Info, e *entry) error {
 	info.CreatedBy, info.Updated = v.CreatedBy, v.Created
 	info.Grants = grantsOf(v.Definition.Permissions)
 	info.Source = string(v.Source)
+	if found, err := sandbox.Dependencies(v.Lock); err != nil {
+		info.Notes = append(info.Notes, err.Error())
+	} else {
+		info.Dependencies = append(info.Dependencies, found...)
+	}
 	if e.status != StatusArchived {
 		info.Notes = slices.Concat(info.Notes, r.drift(v), entryNote(e, v))
 	}

@@ -4,14 +4,17 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/tendril-agent/tendril/internal/sandbox"
 )
 
 // The steps of the gate, in order.
 const (
-	StepShape       = "shape"
-	StepModules     = "modules"
-	StepPermissions = "permissions"
-	StepTypes       = "types"
+	StepShape        = "shape"
+	StepModules      = "modules"
+	StepDependencies = "dependencies"
+	StepPermissions  = "permissions"
+	StepTypes        = "types"
 )
 
 // StepState says how far a step is.
@@ -80,6 +83,8 @@ type Admission struct {
 	Grants   Grants   `json:"grants"`
 	Evidence Evidence `json:"evidence"`
 	Warnings []string `json:"warnings"`
+	// Dependencies are the remote modules that it is locked to.
+	Dependencies []sandbox.Dependency `json:"dependencies"`
 	// Command allows a pending version.
 	Command string `json:"command,omitempty"`
 }

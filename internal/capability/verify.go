@@ -77,7 +77,8 @@ func (r *Registry) verify(ctx context.Context, e *entry, report func(Step)) (*Ve
 	if err != nil {
 		return nil, err
 	}
-	s := &submission{def: v.Definition, source: v.Source, version: v.Version, lenient: v.Lenient, override: overridden}
+	s := resubmission(v)
+	s.override = overridden
 	out.Evidence, err = r.pass(ctx, s, report)
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
@@ -88,5 +89,6 @@ func (r *Registry) verify(ctx context.Context, e *entry, report func(Step)) (*Ve
 		return nil, err
 	}
 	out.Passed = true
+	v.lockedAs(s)
 	return out, r.keepAdmitted(ctx, v, out.Evidence)
 }

@@ -31,9 +31,12 @@ type version struct {
 	Note       string     `json:"note,omitempty"`
 	Lenient    bool       `json:"lenient,omitempty"` // from a workspace that is older than the gate
 	Definition Definition `json:"definition"`
-	Gate       *Evidence  `json:"gate,omitempty"` // as seen where it was made; it proves nothing here
-	Source     []byte     `json:"-"`
-	unkept     bool       // its files are missing; it is what the entry and the readable copy say
+	// Lock is the lock of its remote dependencies, a JSON object in the form that
+	// is hashed; nil for none.
+	Lock   json.RawMessage `json:"lock,omitempty"`
+	Gate   *Evidence       `json:"gate,omitempty"` // as seen where it was made; it proves nothing here
+	Source []byte          `json:"-"`
+	unkept bool            // its files are missing; it is what the entry and the readable copy say
 }
 
 // ref is the name of a version's files, and how it is referred to.
@@ -125,7 +128,7 @@ func readVersion(root *os.Root, base string) (*version, error) {
 	}
 	v.Source = source
 	named := path.Base(base) == v.Version+"-"+short(v.Hash) && path.Base(path.Dir(base)) == v.Name
-	if !named || v.Name != v.Definition.Name || v.Hash != admissionHash(&v.Definition, source, nil) {
+	if !named || v.Name != v.Definition.Name || v.Hash != admissionHash(&v.Definition, source, v.Lock) {
 		return nil, fmt.Errorf("%s: %w", base, errHash)
 	}
 	return v, nil
@@ -144,6 +147,7 @@ func decodeVersion(data []byte) (*version, error) {
 	if v.Definition, err = parseDefinition(definition, "definition"); err != nil {
 		return nil, err
 	}
+	v.Lock = canonicalJSON(v.Lock)
 	if _, ok := parseNumber(v.Version); !ok || !validName(v.Name) || !validHash(v.Hash) {
 		return nil, errors.New("its name, version or hash is none")
 	}
@@ -160,6 +164,20 @@ func writeVersion(d disk, v *version) error {
 		return err
 	}
 	return replace(d, base+".json", indent(encode(v)))
+}
+
+// keptLock is the lock of the version that an entry names, as far as its file
+// tells; nil for none.
+func keptLock(root *os.Root, e *entry) json.RawMessage {
+	data, err := readFile(root, versionBase(e.def.Name, versionRef{e.version, e.hash})+".json", maxKept)
+	if err != nil {
+		return nil
+	}
+	v, err := decodeVersion(data)
+	if err != nil {
+		return nil
+	}
+	return v.Lock
 }
 
 // readableCopy reads tools/<name>.ts; nil when there is none.

@@ -186,7 +186,13 @@ func (c *command) runner(cfg *config.Config, deno sandbox.Deno, dirs config.Dirs
 	if self != "" && runtime.GOOS == "linux" {
 		self = "/proc/self/exe" // also when the file was replaced by a newer one meanwhile
 	}
-	return &sandbox.Runner{Deno: deno, Home: dirs.Tendril, Self: self, RequireOS: cfg.Sandbox.Require == "os", CAFile: cfg.Sandbox.CAFile}
+	from, err := registries(c.Getenv, dirs.User)
+	if err != nil {
+		c.warn("%v", err)
+	}
+	return &sandbox.Runner{
+		Deno: deno, Home: dirs.Tendril, Self: self, RequireOS: cfg.Sandbox.Require == "os", CAFile: cfg.Sandbox.CAFile, Registries: from,
+	}
 }
 
 // ready says why nothing can run, if so, and prepares the first run.

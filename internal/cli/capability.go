@@ -203,6 +203,15 @@ func infoText(i *capability.Info) string {
 	row("not when", strings.Join(d.Suppression, "\n"))
 	row("parameters", string(d.Parameters))
 	row("permissions", i.Grants.String())
+	var locked []string
+	for _, d := range i.Dependencies {
+		line := d.String() + "  " + d.Integrity
+		if !d.Direct && d.Kind != "https" {
+			line += "  (needed by others)"
+		}
+		locked = append(locked, line)
+	}
+	row("dependencies", strings.Join(locked, "\n"))
 	if len(i.Approved) > 0 {
 		row("approved", strings.Join(i.Approved, ", "))
 	}

@@ -51,6 +51,12 @@ with the one that waits for you, else with your edit of the file, else the versi
 			Example: "  tendril capability rollback " + name + "\n  tendril capability rollback " + name + " 1.0.0", RunE: with(c.capabilityRollback),
 		},
 		{
+			Use: "update name", Short: "Take the newest dependencies that its imports allow, through the gate", Args: takes(1, 1),
+			Long: `Resolve the npm:, jsr: and https: imports of a capability anew, lock what was found, and make that a version. It
+passes the gate first; the version before stays, to go back to with rollback.`,
+			Example: "  tendril capability update " + name, RunE: with(c.capabilityUpdate),
+		},
+		{
 			Use: "restore name", Short: "Bring back an archived or deleted capability, or its file as it was", Args: takes(1, 1),
 			Long: `Bring back a capability that was archived or deleted. Of one that is active, write tools/<name>.ts and its entry as
 the active version has them; what you had written there is kept as a version.`,
@@ -159,7 +165,7 @@ func (c *command) capabilityDiff(ctx context.Context, a *app, args []string) err
 		return nil
 	}
 	s := style{color: terminal.ColorEnabled(c.Getenv, c.OutTTY)}
-	c.printRaw(s.diff("definition", d.Definition) + s.diff("source", d.Source))
+	c.printRaw(s.diff("definition", d.Definition) + s.diff("dependencies", d.Dependencies) + s.diff("source", d.Source))
 	return nil
 }
 
@@ -212,6 +218,17 @@ func (c *command) capabilityRollback(ctx context.Context, a *app, args []string)
 		return err
 	}
 	return c.admitted(admission, "rolled back:")
+}
+
+func (c *command) capabilityUpdate(ctx context.Context, a *app, args []string) error {
+	admission, err := a.registry.Update(ctx, args[0], person(), c.gateSteps())
+	if errors.Is(err, capability.ErrNothingToDo) {
+		return c.result(map[string]any{"name": args[0], "changed": false}, err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	return c.admitted(admission, "updated:")
 }
 
 func (c *command) capabilityRestore(ctx context.Context, a *app, args []string) error {

@@ -13,8 +13,9 @@
 // that was granted), and what follows the first bytes of a tunnel to a port
 // other than 80 and 443.
 //
-// A proxy that the machine itself needs (HTTPS_PROXY) is not used: it would do
-// the lookups, so that nobody could vet the addresses.
+// A proxy that the machine itself needs (HTTPS_PROXY) would do the lookups, so
+// that nobody could vet the addresses: it is used for hosts that a person has
+// configured, such as a registry of modules, and for no others.
 package egress
 
 import (
@@ -24,6 +25,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,6 +48,13 @@ type Options struct {
 	// never through a name or *.
 	Allow []string
 
+	// Trusted lists entries of Allow, as there, that a person has configured:
+	// their names may have addresses that are not public.
+	Trusted []string
+	// Upstream returns the HTTP proxy that this machine needs to reach a trusted
+	// host, which then looks the name up; nil is none.
+	Upstream func(host string, port uint16) *url.URL
+
 	Resolver Resolver // default: net.DefaultResolver
 	// Dial connects to an address "ip:port" that was vetted; default: a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -64,9 +73,11 @@ type Options struct {
 type Proxy struct {
 	opt   Options
 	grant grant
-	log   journal
-	total meter
-	slots chan struct{}
+	// trusted is the part of the grant that a person has configured.
+	trusted grant
+	log     journal
+	total   meter
+	slots   chan struct{}
 }
 
 // meter counts bytes to (up) and from (down) servers.
@@ -75,6 +86,10 @@ type meter struct{ up, down atomic.Int64 }
 // New makes a proxy. The error names the entry of Allow that is malformed.
 func New(opt Options) (*Proxy, error) {
 	granted, err := parseGrant(opt.Allow)
+	if err != nil {
+		return nil, err
+	}
+	trusted, err := parseGrant(opt.Trusted)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +111,7 @@ func New(opt Options) (*Proxy, error) {
 	if opt.MaxConns <= 0 {
 		opt.MaxConns = 64
 	}
-	return &Proxy{opt: opt, grant: granted, log: journal{now: opt.Now}, slots: make(chan struct{}, opt.MaxConns)}, nil
+	return &Proxy{opt: opt, grant: granted, trusted: trusted, log: journal{now: opt.Now}, slots: make(chan struct{}, opt.MaxConns)}, nil
 }
 
 func orDefault(d *time.Duration, value time.Duration) {

@@ -40,6 +40,10 @@ func (p *Proxy) route(ctx context.Context, t target) ([]netip.Addr, *refusal) {
 	case literal:
 		return []netip.Addr{t.addr}, nil
 	}
+	_, trusted, _ := p.trusted.match(t)
+	if trusted && p.upstream(t) != nil {
+		return []netip.Addr{viaUpstream}, nil
+	}
 	local, err := p.opt.Local()
 	if err != nil {
 		return nil, refuse(http.StatusBadGateway, "%s cannot be checked: the networks of this machine are not known", t.host)
@@ -54,7 +58,18 @@ func (p *Proxy) route(ctx context.Context, t target) ([]netip.Addr, *refusal) {
 	if err != nil || len(found) == 0 {
 		return nil, refuse(http.StatusBadGateway, "no address is known for %s", t.host)
 	}
+	if trusted {
+		return unmapped(found), nil
+	}
 	return p.vet(t, found, local)
+}
+
+func unmapped(addrs []netip.Addr) []netip.Addr {
+	out := make([]netip.Addr, len(addrs))
+	for i, addr := range addrs {
+		out[i] = addr.Unmap()
+	}
+	return out
 }
 
 // vet refuses a target when any of its addresses is not a public one.
@@ -83,6 +98,10 @@ func (p *Proxy) vet(t target, addrs []netip.Addr, local []netip.Prefix) ([]netip
 func (p *Proxy) dial(ctx context.Context, t target, vetted []netip.Addr) (net.Conn, netip.AddrPort, *refusal) {
 	for _, addr := range vetted[:min(len(vetted), maxDials)] {
 		at := netip.AddrPortFrom(addr, t.port)
+		if addr == viaUpstream {
+			conn, bad := p.dialUpstream(ctx, t)
+			return conn, at, bad
+		}
 		conn, err := p.opt.Dial(ctx, "tcp", at.String())
 		if err == nil {
 			return conn, at, nil

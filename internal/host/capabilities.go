@@ -51,6 +51,17 @@ type CapabilityInfo struct {
 	Succeeded  int                   `json:"succeeded"`
 	LastRun    string                `json:"lastRun,omitempty" format:"date-time"`
 	Notes      []string              `json:"notes" doc:"Drift, and what is wrong"`
+	// Dependencies are the remote modules that it is locked to.
+	Dependencies []Dependency `json:"dependencies"`
+}
+
+// Dependency is a remote module that a capability is locked to.
+type Dependency struct {
+	Kind      string `json:"kind" enum:"npm,jsr,https"`
+	Name      string `json:"name" doc:"Of a package, or the URL of a module"`
+	Version   string `json:"version,omitempty" doc:"Of a package"`
+	Integrity string `json:"integrity" doc:"Its hash, as Deno locks it"`
+	Direct    bool   `json:"direct" doc:"The source itself imports it"`
 }
 
 // Grants is what a capability may reach. Paths are relative to the workspace.
@@ -169,6 +180,10 @@ func (h *Host) getCapability(ctx context.Context, in *CapabilityPath) (*of[Capab
 		CreatedBy: info.CreatedBy, Updated: info.Updated, Source: info.Source, Pending: info.Pending, Versions: []CapabilityVersion{}, Gate: []Step{},
 		Runs: info.Usage.Runs, Succeeded: info.Usage.Succeeded, LastRun: info.Usage.Last, Notes: info.Notes,
 		Grants: Grants{info.Grants.Net, info.Grants.Read, info.Grants.Write, info.Grants.Limits, info.Approved},
+	}
+	out.Dependencies = []Dependency{}
+	for _, d := range info.Dependencies {
+		out.Dependencies = append(out.Dependencies, Dependency(d))
 	}
 	for _, v := range info.Versions {
 		out.Versions = append(out.Versions, versionOf(v))

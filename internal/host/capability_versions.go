@@ -21,6 +21,8 @@ type CapabilityDiff struct {
 	To         CapabilitySide `json:"to"`
 	Definition string         `json:"definition" doc:"A unified diff of the definitions; empty: they are the same"`
 	Source     string         `json:"source" doc:"A unified diff of the sources; empty: they are the same"`
+	// Dependencies compares the lists of locked remote modules.
+	Dependencies string `json:"dependencies" doc:"A unified diff of the locked dependencies, a line each with its hash; empty: they are the same"`
 }
 
 // CapabilitySide is one of the two that are compared.
@@ -44,6 +46,7 @@ func (h *Host) versionsAPI(api huma.API) {
 	huma.Register(api, op("GET", at+"/history", "getHistory", "The versions and deletions of a capability, newest first", 200), h.getHistory)
 	huma.Register(api, op("GET", at+"/diff", "getDiff", "How two versions differ, or an edit of the file from what runs", 200), h.getDiff)
 	huma.Register(api, op("POST", at+"/rollback", "rollbackCapability", "Make an earlier version active, under a new number", 200), h.rollbackCapability)
+	huma.Register(api, op("POST", at+"/update", "updateCapability", "Take the newest dependencies that its imports allow, through the gate", 200), h.updateCapability)
 	huma.Register(api, op("POST", at+"/accept", "acceptCapability", "Make the edit of tools/{name}.ts a version, through the gate", 200), h.acceptCapability)
 	huma.Register(api, op("POST", at+"/restore", "restoreCapability", "Bring back an archived or deleted capability, or its file as it was", 200), h.restoreCapability)
 	huma.Register(api, op("POST", at+"/archive", "archiveCapability", "Put a capability away: it is kept, and neither listed nor run", 204), h.archiveCapability)
@@ -87,7 +90,7 @@ func (h *Host) getDiff(ctx context.Context, in *struct {
 			return err
 		}
 		out = CapabilityDiff{
-			d.Name, CapabilitySide{d.From.Label, d.From.Version, d.From.Hash}, CapabilitySide{d.To.Label, d.To.Version, d.To.Hash}, d.Definition, d.Source,
+			d.Name, CapabilitySide{d.From.Label, d.From.Version, d.From.Hash}, CapabilitySide{d.To.Label, d.To.Version, d.To.Hash}, d.Definition, d.Source, d.Dependencies,
 		}
 		return nil
 	})
@@ -104,6 +107,15 @@ func (h *Host) rollbackCapability(ctx context.Context, in *struct {
 	var admission *capability.Admission
 	err := h.onRegistry(ctx, true, func(b Workbench) (err error) {
 		admission, err = b.Registry.Rollback(ctx, in.Name, in.Body.Version, b.By, nil)
+		return err
+	})
+	return admissionOf(admission, err)
+}
+
+func (h *Host) updateCapability(ctx context.Context, in *CapabilityPath) (*of[CapabilityAdmission], error) {
+	var admission *capability.Admission
+	err := h.onRegistry(ctx, true, func(b Workbench) (err error) {
+		admission, err = b.Registry.Update(ctx, in.Name, b.By, nil)
 		return err
 	})
 	return admissionOf(admission, err)

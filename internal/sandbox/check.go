@@ -38,11 +38,16 @@ const blackhole = "https://local.invalid/"
 // __workspace, a string. Parameters without a type and what a catch clause
 // catches are any.
 //
-// Nothing is read or fetched but the source: a module that it imports counts as
-// missing, except Deno's own. The diagnostics are those of the source, none
-// when it is fine. A source that cannot be parsed gives a [*SyntaxError].
-func (r *Runner) Check(ctx context.Context, name string, source []byte, argsType string) ([]Diagnostic, error) {
-	stage, err := r.stageCheck(name, source)
+// Nothing is read or fetched but the source and the modules of its lock, nil for
+// none: any other that it imports counts as missing, except Deno's own. The
+// diagnostics are those of the source, none when it is fine. A source that
+// cannot be parsed gives a [*SyntaxError].
+func (r *Runner) Check(ctx context.Context, name string, source, lock []byte, argsType string) ([]Diagnostic, error) {
+	modules, err := r.modules(ctx, name, source, lock)
+	if err != nil {
+		return nil, fmt.Errorf("cannot check %s: its dependencies: %w", name, err)
+	}
+	stage, err := r.stageCheck(name, source, modules)
 	if err != nil {
 		return nil, fmt.Errorf("cannot check %s: %w", name, err)
 	}
@@ -72,12 +77,16 @@ func (r *Runner) Check(ctx context.Context, name string, source []byte, argsType
 
 // stageCheck makes a stage with a configuration that turns all imports of files
 // but the source itself away.
-func (r *Runner) stageCheck(name string, source []byte) (*stage, error) {
+func (r *Runner) stageCheck(name string, source []byte, modules *modules) (*stage, error) {
 	if r.Deno.Path == "" {
 		return nil, fmt.Errorf("%w; run `tendril setup`", ErrNoDeno)
 	}
 	s, err := newStage(name, source)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.addModules(modules); err != nil {
+		s.Close()
 		return nil, err
 	}
 	folder := fileURL(filepath.Dir(s.source())) + "/"
@@ -107,10 +116,7 @@ func writeGlobals(s *stage, argsType string) (path string, err error) {
 func (r *Runner) deno(ctx context.Context, s *stage, subcommand string, args ...string) (out string, code int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	flags := []string{
-		subcommand, "--config=" + configPath(s), "--node-modules-dir=none",
-		"--no-lock", "--no-remote", "--no-npm", "--deny-import",
-	}
+	flags := append([]string{subcommand, "--config=" + configPath(s), "--node-modules-dir=none"}, s.modules.flags(s)...)
 	var stdout, stderr boundedBuffer
 	state, err := r.look(ctx, s, append(flags, args...), &stdout, &stderr)
 	switch {
@@ -142,6 +148,9 @@ func (r *Runner) look(ctx context.Context, s *stage, args []string, stdout, stde
 	}
 	if state, layer, err := r.inLayer(ctx, nil, inside); layer.On {
 		return state, err
+	}
+	if err := s.copyModules(); err != nil {
+		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, r.Deno.Path, args...)
 	cmd.Dir = s.root

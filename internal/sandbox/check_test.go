@@ -63,7 +63,7 @@ func TestRunner_SyntaxErrors(t *testing.T) {
 		{"\n\n  }", 3, 3},
 	} {
 		_, err := runner.Imports(t.Context(), "broken", []byte(tt.source))
-		_, err2 := runner.Check(t.Context(), "broken", []byte(tt.source), "")
+		_, err2 := runner.Check(t.Context(), "broken", []byte(tt.source), nil, "")
 		for _, err := range []error{err, err2} {
 			var syntax *SyntaxError
 			if !errors.As(err, &syntax) || syntax.Line != tt.line || syntax.Message == "" || strings.Contains(err.Error(), "tendril-run-") {
@@ -92,7 +92,7 @@ func TestRunner_Check(t *testing.T) {
 		{name: "fake report", source: "const t = `\nTS1 [ERROR]: fake\n    at file:///x.ts:1:1\n`; t.nope;", want: []Diagnostic{{4, 6, "TS2339", "nope"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := runner.Check(t.Context(), "cap", []byte(tt.source), tt.argsType)
+			got, err := runner.Check(t.Context(), "cap", []byte(tt.source), nil, tt.argsType)
 			if err != nil || len(got) != len(tt.want) {
 				t.Fatalf("%v %+v", err, got)
 			}
@@ -103,7 +103,7 @@ func TestRunner_Check(t *testing.T) {
 			}
 		})
 	}
-	if _, err := runner.Check(t.Context(), "cap", []byte("args"), "{ broken"); err == nil || !strings.Contains(err.Error(), "type of its args") {
+	if _, err := runner.Check(t.Context(), "cap", []byte("args"), nil, "{ broken"); err == nil || !strings.Contains(err.Error(), "type of its args") {
 		t.Error(err)
 	}
 }
@@ -125,7 +125,7 @@ func TestRunner_CheckLeaksNothing(t *testing.T) {
 	} {
 		for _, prefix := range []string{outside, fileURL(outside), "../../../../../../../../.." + filepath.ToSlash(outside)} {
 			source := []byte(strings.ReplaceAll(form, "%s", prefix))
-			found, err := runner.Check(t.Context(), "leak", source, "")
+			found, err := runner.Check(t.Context(), "leak", source, nil, "")
 			imports, err2 := runner.Imports(t.Context(), "leak", source)
 			for _, d := range found {
 				if strings.Contains(d.Message, secret) {
@@ -143,7 +143,7 @@ func TestRunner_CheckRunsNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ran")
 	source := []byte("await Deno.writeTextFile(" + "`" + file + "`" + ", 'x');")
 	runner := newRunner(t)
-	_, err := runner.Check(t.Context(), "cap", source, "")
+	_, err := runner.Check(t.Context(), "cap", source, nil, "")
 	_, err2 := runner.Imports(t.Context(), "cap", source)
 	if _, statErr := os.Stat(file); err != nil || err2 != nil || statErr == nil {
 		t.Error(err, err2, statErr)
@@ -154,7 +154,7 @@ func TestRunner_CheckCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	runner := newRunner(t)
-	if _, err := runner.Check(ctx, "cap", nil, ""); !errors.Is(err, context.Canceled) {
+	if _, err := runner.Check(ctx, "cap", nil, nil, ""); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	none := Runner{}

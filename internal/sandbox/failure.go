@@ -11,6 +11,8 @@ var (
 	framePattern = regexp.MustCompile(`^\s+at `)
 	caretPattern = regexp.MustCompile(`^\s*[\^~]+\s*$`)
 	grantPattern = regexp.MustCompile(`, run again with the --allow-(\w+) flag`)
+	notInCache   = regexp.MustCompile(`Failed loading \S+ for package "[^"\n]*"\n\s+0: npm package not found in cache: ("[^"\n]*"), --cached-only is specified\.`)
+	outOfDate    = regexp.MustCompile(`The lockfile is out of date\. Run .*\n(?:changes:\n(?:\s*\d* \|.*\n?)*)?`)
 	spawnPattern = regexp.MustCompile(`(Failed to spawn '[^'\n]*': )entity not found`)
 )
 
@@ -40,13 +42,20 @@ func authorError(report string) string {
 	return advise(text)
 }
 
+// notLocked is said of a module that is not among those of the lock.
+const notLocked = "not among the locked dependencies of this capability: name the module in an import of the source, and register it again"
+
 // advise puts what an author can do in the place of Deno's own advice, which is
 // about flags that nobody here can pass.
 func advise(text string) string {
 	// Deno looks for the program before it looks at the permission.
 	text = spawnPattern.ReplaceAllString(text, "${1}a capability cannot start processes")
+	text = notInCache.ReplaceAllString(text, "the npm package $1 is "+notLocked)
+	text = outOfDate.ReplaceAllString(text, "this module is "+notLocked+"\n")
 	return grantPattern.ReplaceAllStringFunc(text, func(advice string) string {
 		switch kind := grantPattern.FindStringSubmatch(advice)[1]; kind {
+		case "import":
+			return " (" + notLocked + ")"
 		case "net":
 			return " (not among the permissions of this capability; a public host can be declared in permissions.net)"
 		case "read", "write":

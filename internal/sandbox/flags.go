@@ -141,14 +141,14 @@ func (a *access) closeLinks(ctx context.Context) error {
 // the egress proxy decides which addresses a host may have; without it Deno's
 // own rules must.
 func (a *access) flags(s *stage, heapMB int, proxied bool) []string {
-	args := []string{
-		"run", "--no-prompt", "--quiet", "--no-config", "--node-modules-dir=none",
-		"--no-code-cache", "--cached-only", "--no-lock", "--no-remote", "--no-npm", "--deny-import",
+	args := []string{"run", "--no-prompt", "--quiet", "--no-config", "--node-modules-dir=none", "--no-code-cache", "--cached-only"}
+	args = append(args, s.modules.flags(s)...)
+	args = append(args,
 		"--ignore-env", "--deny-run", "--deny-ffi",
 		"--allow-sys=hostname,uid,gid,cpus,homedir,username",
-		"--v8-flags=--max-old-space-size=" + strconv.Itoa(heapMB),
-	}
-	args = appendLists(args, "--allow-read=", append(slices.Clone(a.read), s.source(), s.tmp()))
+		"--v8-flags=--max-old-space-size="+strconv.Itoa(heapMB),
+	)
+	args = appendLists(args, "--allow-read=", slices.Concat(a.read, []string{s.source(), s.tmp()}, s.modules.folders(s)))
 	args = appendLists(args, "--deny-read=", a.denyRead)
 	write := slices.Clone(a.write)
 	if s.tmpWritable {
@@ -223,7 +223,7 @@ func trusted(more string) (env []string, places []jail.Mount, err error) {
 
 // environment is all that Deno and the capability see.
 func environment(s *stage) []string {
-	return append(systemEnv(),
+	return append(append(systemEnv(), s.modules.environment()...),
 		"DENO_DIR="+s.denoDir(),
 		"DENO_NO_PACKAGE_JSON=1",
 		"DENO_NO_UPDATE_CHECK=1",

@@ -17,7 +17,7 @@ import (
 // among them. Nothing is followed, fetched or run. A source that cannot be
 // parsed gives a [*SyntaxError].
 func (r *Runner) Imports(ctx context.Context, name string, source []byte) ([]Import, error) {
-	stage, err := r.stageCheck(name, source)
+	stage, err := r.stageCheck(name, source, nil)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the imports of %s: %w", name, err)
 	}

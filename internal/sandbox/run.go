@@ -53,7 +53,11 @@ type Runner struct {
 	Resolver egress.Resolver
 	Dial     func(ctx context.Context, network, address string) (net.Conn, error)
 
-	host host
+	// Registries are where packages come from.
+	Registries Registries
+
+	host  host
+	cache moduleCache
 }
 
 // Why we stopped a run.
@@ -95,6 +99,13 @@ func (r *Runner) Run(ctx context.Context, job Job) (Result, error) {
 		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
 	}
 	defer stage.Close()
+	modules, err := r.modules(ctx, job.Name, job.Source, job.Lock)
+	if err == nil {
+		err = stage.addModules(modules)
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("cannot run %s: its dependencies: %w", job.Name, err)
+	}
 	if err := stage.placeTmp(access.write, job.Source); err != nil {
 		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
 	}
@@ -160,6 +171,9 @@ func (r *run) start(ctx context.Context, runner *Runner, out *output, stop func(
 		return nil, fmt.Errorf("the operating system layer is required, and is not in force: %s", layer.Why)
 	case slices.Contains(r.access.net, AnyHost):
 		return nil, fmt.Errorf("access to any host needs the operating system layer, and it is not in force: %s", layer.Why)
+	}
+	if err := r.stage.copyModules(); err != nil {
+		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, runner.Deno.Path, r.denoFlags(false)...)
 	cmd.Dir = r.access.workspace

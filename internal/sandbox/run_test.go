@@ -485,7 +485,7 @@ func TestRunner_OddTemporaryFolder(t *testing.T) {
 			if err != nil || len(imports) != 1 || imports[0].Line != 1 {
 				t.Errorf("%v, %v", imports, err)
 			}
-			found, err := runner.Check(t.Context(), "odd", source, "any")
+			found, err := runner.Check(t.Context(), "odd", source, nil, "any")
 			if err != nil || len(found) != 1 || found[0].Line != 3 || found[0].Code != "TS2322" {
 				t.Errorf("%v, %v", found, err)
 			}

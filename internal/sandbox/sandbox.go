@@ -44,6 +44,9 @@ type Job struct {
 	// Name is the capability's; errors name its file as Name + ".ts".
 	Name   string
 	Source []byte
+	// Lock is the lock of the remote modules that the source imports, as
+	// [Runner.Lock] made it; nil is none.
+	Lock []byte
 	// Args is a JSON object; empty means {}. Its bytes reach JSON.parse unchanged.
 	Args      json.RawMessage
 	Workspace string // absolute

@@ -25,6 +25,8 @@ type stage struct {
 	root string
 	name string
 
+	modules *modules // remote ones that it may import
+
 	tmpDir      string
 	tmpWritable bool // it needs a grant of its own
 
@@ -111,7 +113,7 @@ func sweep(base string) {
 }
 
 func (s *stage) fill(source []byte) error {
-	for _, dir := range []string{s.denoDir(), s.tmp(), filepath.Dir(s.bootstrap()), filepath.Dir(s.source())} {
+	for _, dir := range []string{s.denoDir(), s.tmp(), filepath.Dir(s.bootstrap()), filepath.Dir(s.source()), filepath.Dir(s.lock())} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
@@ -161,6 +163,8 @@ func stageBases() []string {
 func (s *stage) bootstrap() string { return filepath.Join(s.root, "boot", "bootstrap.ts") }
 func (s *stage) source() string    { return filepath.Join(s.root, "src", s.name+".ts") }
 func (s *stage) denoDir() string   { return filepath.Join(s.root, "deno") }
+func (s *stage) lock() string      { return filepath.Join(s.root, "lock", "deno.lock") }
+func (s *stage) homeDir() string   { return filepath.Join(s.root, "home") }
 func (s *stage) tmp() string       { return s.tmpDir }
 func (s *stage) tmpNote() string   { return filepath.Join(s.root, "tmp-is-at") }
 
@@ -168,12 +172,13 @@ func (s *stage) tmpNote() string   { return filepath.Join(s.root, "tmp-is-at") }
 // folders for temporary files are in memory there, and go with it.
 func (s *stage) places(l Limits) []jail.Mount {
 	bytes, files := int64(l.WrittenMB)<<20, int64(l.Files)
-	return []jail.Mount{
+	return append([]jail.Mount{
 		{Path: filepath.Dir(s.bootstrap()), Kind: jail.Read},
 		{Path: filepath.Dir(s.source()), Kind: jail.Read},
+		{Path: filepath.Dir(s.lock()), Kind: jail.Read},
 		{Path: s.denoDir(), Kind: jail.Tmp, Bytes: bytes / 4, Files: files},
 		{Path: s.tmp(), Kind: jail.Tmp, Bytes: bytes, Files: files},
-	}
+	}, s.modules.places(s)...)
 }
 
 // Close removes the folder and the one for temporary files.
@@ -207,6 +212,7 @@ func (s *stage) hide(text string) string {
 		{s.source(), s.name + ".ts"},
 		{filepath.Dir(s.source()) + string(filepath.Separator), "./"},
 		{s.bootstrap(), "tendril:bootstrap"},
+		{filepath.Join(s.denoDir(), "npm"), "npm"},
 		{s.tmp(), "tmp:"},
 		{s.root, "tendril:"},
 	} {

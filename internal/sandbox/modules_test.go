@@ -1,0 +1,259 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tendril-agent/tendril/internal/testkit"
+)
+
+// withModules is a runner whose registries are those of a local server.
+func withModules(t *testing.T) (*Runner, *testkit.Modules) {
+	runner, served := newRunner(t), testkit.NewModules(t, nil)
+	runner.Registries = Registries{NPM: served.NPM(), JSR: served.JSR()}
+	served.Publish("greet", testkit.Package{Version: "1.0.0", Dependencies: map[string]string{"words": "^1.0.0"}, Files: map[string]string{
+		"mod.js":   `import { hello } from "words"; export function greet(name) { return hello + " " + name; }`,
+		"mod.d.ts": `export function greet(name: string): string;`,
+	}})
+	served.Publish("words", testkit.Package{Version: "1.0.0", Files: map[string]string{"mod.js": `export const hello = "hello";`}})
+	served.PublishJSR("@tools/upper", "1.0.0", map[string]string{"/mod.ts": `export function upper(s: string): string { return s.toUpperCase(); }`})
+	return runner, served
+}
+
+const greets = `import { greet } from "npm:greet@^1.0.0";
+export default (args: { name: string }) => greet(args.name);`
+
+func TestLock_NPM(t *testing.T) {
+	runner, served := withModules(t)
+	lock, err := runner.Lock(t.Context(), "cap", []byte(greets), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := Dependencies(lock)
+	if err != nil || len(found) != 2 || found[0].String() != "npm:greet@1.0.0" || !found[0].Direct || found[1].Direct || !strings.HasPrefix(found[1].Integrity, "sha512-") {
+		t.Fatalf("got %+v, %v", found, err)
+	}
+	served.Down(true)
+	served.Asked()
+	job := Job{Name: "cap", Source: []byte(greets), Lock: lock, Args: []byte(`{"name":"you"}`), Workspace: t.TempDir()}
+	for _, when := range []string{"in this process", "in another"} {
+		if when == "in another" {
+			runner.cache = moduleCache{}
+		}
+		result, err := runner.Run(t.Context(), job)
+		if err != nil || result.Text != "hello you" {
+			t.Fatalf("%s: %v %+v", when, err, result)
+		}
+	}
+	if diagnostics, err := runner.Check(t.Context(), "cap", []byte(greets), lock, ""); err != nil || len(diagnostics) > 0 {
+		t.Errorf("check: %v %v", diagnostics, err)
+	}
+	if asked := served.Asked(); len(asked) > 0 {
+		t.Errorf("the registry was asked again: %v", asked)
+	}
+}
+
+func TestLock_JSR(t *testing.T) {
+	runner, served := withModules(t)
+	source := []byte(`import { upper } from "jsr:@tools/upper@1"; export default () => upper("loud");`)
+	lock, err := runner.Lock(t.Context(), "cap", source, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served.Down(true)
+	result, err := runner.Run(t.Context(), Job{Name: "cap", Source: source, Lock: lock, Workspace: t.TempDir()})
+	if err != nil || result.Text != "LOUD" {
+		t.Fatalf("%v %+v", err, result)
+	}
+	if diagnostics, err := runner.Check(t.Context(), "cap", source, lock, ""); err != nil || len(diagnostics) > 0 {
+		t.Errorf("check: %v %v", diagnostics, err)
+	}
+	wrong := []byte(`import { upper } from "jsr:@tools/upper@1"; export default () => upper(1);`)
+	if diagnostics, err := runner.Check(t.Context(), "cap", wrong, lock, ""); err != nil || len(diagnostics) != 1 {
+		t.Errorf("check: %v %v", diagnostics, err)
+	}
+}
+
+// oneHost leads every name to one server.
+type oneHost struct{ at string }
+
+func (oneHost) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	return []netip.Addr{netip.MustParseAddr("203.0.113.7")}, nil
+}
+
+func (o oneHost) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, o.at)
+}
+
+// withHTTPS is a runner with a server of modules at https://allowed.test.
+func withHTTPS(t *testing.T) (*Runner, *testkit.Modules) {
+	runner, served := newRunner(t), testkit.NewModules(t, &testCertificate)
+	internet := oneHost{served.Server.Listener.Addr().String()}
+	runner.Resolver, runner.Dial = internet, internet.dial
+	return runner, served
+}
+
+func TestLock_HTTPS(t *testing.T) {
+	runner, served := withHTTPS(t)
+	served.Put("/twice.ts", `import { two } from "./two.ts"; export const twice = (n: number) => two * n;`)
+	served.Put("/two.ts", `export const two = 2;`)
+	source := []byte(`import { twice } from "https://allowed.test/twice.ts"; export default () => twice(21);`)
+	lock, err := runner.Lock(t.Context(), "cap", source, []string{"allowed.test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served.Down(true)
+	result, err := runner.Run(t.Context(), Job{Name: "cap", Source: source, Lock: lock, Workspace: t.TempDir()})
+	if err != nil || result.Text != "42" {
+		t.Fatalf("%v %+v", err, result)
+	}
+}
+
+func problemOf(err error) Problem {
+	var found *DependencyError
+	if errors.As(err, &found) {
+		return found.Problem
+	}
+	return ""
+}
+
+func TestLock_Problems(t *testing.T) {
+	for _, tt := range []struct {
+		name, source string
+		prepare      func(*testkit.Modules)
+		want         Problem
+		says         string
+	}{
+		{"no package", `import "npm:missing@1"`, nil, NotFound, "missing"},
+		{"no version", `import "npm:words@9"`, nil, NotFound, "words"},
+		{"no jsr package", `import "jsr:@tools/none"`, nil, NotFound, "@tools/none"},
+		{"no jsr version", `import "jsr:@tools/upper@9"`, nil, NotFound, "@tools/upper"},
+		{"registry down", `import "npm:words"`, func(m *testkit.Modules) { m.Down(true) }, Unreachable, "words"},
+		{"registry gone", `import "npm:words"`, func(m *testkit.Modules) { m.Server.Close() }, Unreachable, "words"},
+		{"too young", `import "npm:young@1"`, func(m *testkit.Modules) {
+			m.Publish("young", testkit.Package{Version: "1.0.0", Published: time.Now().Add(-time.Hour), Files: map[string]string{"mod.js": ""}})
+		}, TooYoung, "young"},
+		{"wrong hash", `import "npm:forged@1"`, func(m *testkit.Modules) {
+			m.Publish("forged", testkit.Package{Version: "1.0.0", Integrity: "sha512-" + strings.Repeat("A", 86) + "==", Files: map[string]string{"mod.js": ""}})
+		}, Changed, "forged"},
+		{"another host", `import "https://other.example.net/x.ts"`, nil, Forbidden, "other.example.net"},
+		{"needs local", `import "npm:words"; import "jsr:@tools/sly"`, func(m *testkit.Modules) {
+			m.PublishJSR("@tools/sly", "1.0.0", map[string]string{"/mod.ts": `import "file:///etc/passwd";`})
+		}, Forbidden, "file"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			runner, served := withModules(t)
+			if tt.prepare != nil {
+				tt.prepare(served)
+			}
+			lock, err := runner.Lock(t.Context(), "cap", []byte(tt.source), nil)
+			if problemOf(err) != tt.want || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("got %q, lock %s: %v", problemOf(err), lock, err)
+			}
+			if err != nil && strings.Contains(err.Error(), runner.Home) {
+				t.Errorf("the error tells a path: %v", err)
+			}
+			t.Logf("%v", err)
+			if left, _ := filepath.Glob(filepath.Join(runner.Home, "modules", "*")); len(left) > 0 {
+				t.Errorf("something was kept: %v", left)
+			}
+		})
+	}
+}
+
+// A registry that turns hostile after the lock changes nothing that is cached,
+// and what is fetched again must be what was locked.
+func TestModules_HostileAfterTheLock(t *testing.T) {
+	runner, served := withModules(t)
+	lock, err := runner.Lock(t.Context(), "cap", []byte(greets), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served.Publish("words", testkit.Package{Version: "1.0.0", Files: map[string]string{"mod.js": `export const hello = "pwned";`}})
+	served.Publish("words", testkit.Package{Version: "1.0.1", Files: map[string]string{"mod.js": `export const hello = "pwned";`}})
+	job := Job{Name: "cap", Source: []byte(greets), Lock: lock, Args: []byte(`{"name":"you"}`), Workspace: t.TempDir()}
+	if result, err := runner.Run(t.Context(), job); err != nil || result.Text != "hello you" {
+		t.Fatalf("%v %+v", err, result)
+	}
+	t.Run("cache lost", func(t *testing.T) {
+		fresh := newRunner(t)
+		fresh.Registries = runner.Registries
+		_, err := fresh.Run(t.Context(), job)
+		if problemOf(err) != Changed || !strings.Contains(err.Error(), "words") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("cache damaged", func(t *testing.T) {
+		damaged := newRunner(t)
+		damaged.Registries = runner.Registries
+		if err := os.CopyFS(filepath.Join(damaged.Home, "modules"), os.DirFS(filepath.Join(runner.Home, "modules"))); err != nil {
+			t.Fatal(err)
+		}
+		files, _ := filepath.Glob(filepath.Join(damaged.Home, "modules", "*", "npm", "*", "npm", "words", "*", "mod.js"))
+		if len(files) == 0 {
+			files, _ = filepath.Glob(filepath.Join(damaged.Home, "modules", "*", "npm", "*", "words", "*", "mod.js"))
+		}
+		if len(files) != 1 {
+			t.Fatalf("no file to damage: %v", files)
+		}
+		if err := errors.Join(os.Chmod(files[0], 0o600), os.WriteFile(files[0], []byte(`export const hello = "rot";`), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := damaged.Run(t.Context(), job); problemOf(err) != Changed {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestModules_Undeclared(t *testing.T) {
+	runner, _ := withModules(t)
+	source := []byte(`import { greet } from "npm:greet@^1.0.0";
+const load = (name: string) => new Function("name", "return import(name)")(name);
+export default async (args: { name: string }) => greet((await load(args.name)).hello);`)
+	lock, err := runner.Lock(t.Context(), "cap", source, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"npm:left-pad@1.3.0", "npm:words@1.0.0", "jsr:@tools/upper@1", "https://example.com/x.ts", "file:///etc/passwd"} {
+		result, err := runner.Run(t.Context(), Job{Name: "cap", Source: source, Lock: lock, Args: []byte(`{"name":"` + name + `"}`), Workspace: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %s", name, result.Text)
+		if result.Outcome != Failed || !strings.HasPrefix(name, "file:") && !strings.Contains(result.Text, notLocked) || strings.Contains(result.Text, "--") {
+			t.Errorf("%s: %+v", name, result)
+		}
+	}
+}
+
+// A dependency may read its own files, and may not write to them.
+func TestModules_OwnFiles(t *testing.T) {
+	runner, served := withModules(t)
+	served.Publish("data", testkit.Package{Version: "1.0.0", Files: map[string]string{
+		"mod.js": `import { readFileSync, writeFileSync } from "node:fs"; import { join } from "node:path";
+const at = join(import.meta.dirname, "data.txt");
+export const read = () => readFileSync(at, "utf8");
+export const write = () => writeFileSync(at, "changed");`,
+		"data.txt": "own data",
+	}, Scripts: map[string]string{"postinstall": "touch /tmp/tendril-lifecycle-ran"}})
+	source := []byte(`import { read, write } from "npm:data@1";
+export default () => { try { write(); return "written"; } catch { return read(); } };`)
+	lock, err := runner.Lock(t.Context(), "cap", source, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := runner.Run(t.Context(), Job{Name: "cap", Source: source, Lock: lock, Workspace: t.TempDir()})
+	if err != nil || result.Text != "own data" {
+		t.Errorf("%v %+v", err, result)
+	}
+	if _, err := os.Stat("/tmp/tendril-lifecycle-ran"); err == nil {
+		t.Error("a lifecycle script ran")
+	}
+}
