@@ -34,7 +34,7 @@ func work(ctx context.Context, r *Registry, id string) error {
 		if rand.IntN(3) > 0 {
 			continue
 		}
-		if err := os.WriteFile(r.SourcePath(name), []byte(text+" edited"), 0o600); err != nil {
+		if err := saveAs(r.SourcePath(name), text+" edited"); err != nil {
 			return err
 		}
 		a, err = r.Accept(ctx, name, Acceptance{}, nil)
@@ -179,4 +179,10 @@ func (f *fleet) check(t *testing.T) {
 			numbers[k.number] = true
 		}
 	}
+}
+
+// saveAs writes a file as editors do: nobody sees half of it.
+func saveAs(path, text string) error {
+	half := fmt.Sprintf("%s.%d.tmp", path, os.Getpid())
+	return errors.Join(os.WriteFile(half, []byte(text), 0o600), os.Rename(half, path))
 }
