@@ -158,14 +158,17 @@ func (f *fixture) source(t *testing.T, file string) []byte {
 
 // notYet are the programs that need what does not exist yet.
 func notYet() map[string]string {
-	const (
-		deps    = "needs dependencies"
-		content = "accepted: a file that a person hard-linked into the workspace is content of it"
-	)
-	return map[string]string{
-		"fs_hardlink_planted": content, "write_hardlink_planted": content,
-		"sc_npm_unpinned": deps, "sc_npm_postinstall": deps, "cfg_deno_lock": deps,
+	const content = "accepted: a file that a person hard-linked into the workspace is content of it"
+	return map[string]string{"fs_hardlink_planted": content, "write_hardlink_planted": content}
+}
+
+// notWithAll adds what is started with a lock of its dependencies.
+func notWithAll() map[string]string {
+	skip := notYet()
+	for _, name := range []string{"sc_npm_unpinned", "sc_npm_postinstall", "cfg_deno_lock"} {
+		skip[name] = "needs its dependencies"
 	}
+	return skip
 }
 
 // notByFlags adds what Deno's permissions alone cannot do.
@@ -191,6 +194,7 @@ type attack struct {
 	Plant      string   `json:"plant"`
 	Phases     string   `json:"phases"`
 	Args       string   `json:"args_json"`
+	Deps       []string `json:"deps"`
 	ExpectExit *int     `json:"expect_exit"`
 	Limits     struct {
 		Quick bool `json:"wall_expect_quick"`
@@ -235,7 +239,7 @@ var policies = map[string]struct {
 		job.Grant.Net = nil // there is no hermetic network without the proxy
 		return mustRun(t, &Runner{Deno: f.runner.Deno, Home: f.runner.Home}, job)
 	}, skip: notByFlags},
-	"os": {run: runWithAllPermissions, skip: notYet, weak: true},
+	"os": {run: runWithAllPermissions, skip: notWithAll, weak: true},
 }
 
 // runWithAllPermissions turns Deno's permissions off: only the operating system
@@ -309,7 +313,6 @@ func TestRunner_Attacks(t *testing.T) {
 func attackOnce(t *testing.T, a attack, run func(*testing.T, *fixture, Job) Result, weak bool) {
 	f := newFixture(t)
 	f.plant(t, a.Plant)
-	before := f.seal(t)
 	_, port, _ := net.SplitHostPort(f.server.Listener.Addr().String())
 	f.net = newInternet(t, a.hosts(port))
 	f.runner.Resolver, f.runner.Dial = f.net, f.net.dial
@@ -317,6 +320,10 @@ func attackOnce(t *testing.T, a attack, run func(*testing.T, *fixture, Job) Resu
 		Name: a.Name, Source: f.source(t, "testdata/attacks/"+a.Name+".ts"), Args: json.RawMessage(a.Args),
 		Workspace: f.ws, Limits: Limits{Timeout: 12 * time.Second}, Grant: Grant{Net: f.net.granted},
 	}
+	if len(a.Deps) > 0 {
+		f.lockMocks(t, &job, a.Phases == "evolve")
+	}
+	before := f.seal(t)
 	if a.Limits.Wall {
 		job.Limits.Timeout = 4 * time.Second // it runs until then
 	}
@@ -379,13 +386,14 @@ func TestRunner_Honest(t *testing.T) {
 		Args       map[string]any `json:"args"`
 		Net        []string       `json:"net"`
 		Deps       int            `json:"deps"`
+		Real       bool           `json:"real"` // they come from the public registry
 		PrefixOK   bool           `json:"prefix_ok"`
 	}
 	readManifest(t, "testdata/honest/manifest.json", &programs)
 	for _, p := range programs {
 		t.Run(p.Name, func(t *testing.T) {
-			if p.Deps > 0 || p.Name == "local_server" {
-				t.Skip("needs dependencies, or a server of its own")
+			if p.Name == "local_server" {
+				t.Skip("needs a server of its own")
 			}
 			t.Parallel()
 			f := newFixture(t)
@@ -398,9 +406,16 @@ func TestRunner_Honest(t *testing.T) {
 			if len(p.Net) > 0 && !f.runner.Layer(t.Context()).On {
 				t.Skip("needs the egress proxy")
 			}
-			got := mustRun(t, f.runner, Job{
+			job := Job{
 				Name: p.Name, Source: f.source(t, "testdata/honest/"+p.Name+".ts"), Args: args, Workspace: f.ws, Grant: Grant{Net: p.Net},
-			})
+			}
+			switch {
+			case p.Real:
+				f.lockReal(t, &job)
+			case p.Deps > 0:
+				f.lockMocks(t, &job, false)
+			}
+			got := mustRun(t, f.runner, job)
 			text := strings.TrimSpace(got.Stdout)
 			switch {
 			case got.ExitCode != p.ExpectExit:

@@ -257,3 +257,59 @@ export default () => { try { write(); return "written"; } catch { return read();
 		t.Error("a lifecycle script ran")
 	}
 }
+
+// lockMocks locks the dependencies of a job at a registry of small packages,
+// which, if it evolves, turns hostile afterwards.
+func (f *fixture) lockMocks(t *testing.T, job *Job, evolves bool) {
+	t.Helper()
+	served, web := testkit.NewModules(t, nil), testkit.NewModules(t, &testCertificate)
+	say := func(text string) testkit.Package {
+		return testkit.Package{Version: "1.0.0", Files: map[string]string{"mod.js": text}}
+	}
+	served.Publish("tendril-mock-hello", say("export default (name) => 'hello ' + name;"))
+	served.Publish("tendril-mock-evolving", say("export default 'good';"))
+	withScripts := say("export default 'installed';")
+	touch := "touch " + filepath.Join(f.ws, "lifecycle-ran")
+	withScripts.Scripts = map[string]string{"preinstall": touch, "install": touch, "postinstall": touch}
+	served.Publish("tendril-mock-postinstall", withScripts)
+	served.PublishJSR("@tendril/hello", "1.0.0", map[string]string{"/mod.ts": "export const hello = (s: string): string => `jsr hello ${s}`;"})
+	web.Put("/tendril/mod.ts", "export const v = 1;")
+	internet := oneHost{web.Server.Listener.Addr().String()}
+	locker := &Runner{
+		Self: f.runner.Self, Deno: f.runner.Deno, Home: f.runner.Home, Resolver: internet, Registries: Registries{NPM: served.NPM(), JSR: served.JSR()},
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if strings.HasPrefix(address, "127.") {
+				return new(net.Dialer).DialContext(ctx, network, address)
+			}
+			return internet.dial(ctx, network, address)
+		},
+	}
+	f.lock(t, locker, job)
+	if evolves {
+		evil := say("export default 'EVIL';")
+		served.Publish("tendril-mock-evolving", evil)
+		evil.Version = "1.0.1"
+		served.Publish("tendril-mock-evolving", evil)
+	}
+	if _, err := os.Stat(filepath.Join(f.ws, "lifecycle-ran")); err == nil {
+		t.Error("a lifecycle script ran")
+	}
+}
+
+// lockReal locks the dependencies of a job at the public registry of npm.
+func (f *fixture) lockReal(t *testing.T, job *Job) {
+	t.Helper()
+	f.lock(t, &Runner{Self: f.runner.Self, Deno: f.runner.Deno, Home: f.runner.Home}, job)
+}
+
+func (f *fixture) lock(t *testing.T, locker *Runner, job *Job) {
+	t.Helper()
+	lock, err := locker.Lock(t.Context(), job.Name, job.Source, []string{"esm.sh"})
+	if problemOf(err) == Unreachable {
+		t.Skip("the registry cannot be reached: ", err)
+	}
+	if err != nil || lock == nil {
+		t.Fatalf("lock %s, %v", lock, err)
+	}
+	job.Lock = lock
+}

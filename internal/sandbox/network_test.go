@@ -152,7 +152,7 @@ func trustTestAuthority() (remove func(), err error) {
 		return nil, err
 	}
 	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "allowed.test"}, DNSNames: []string{"allowed.test", "api.allowed.test"},
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "allowed.test"}, DNSNames: []string{"allowed.test", "api.allowed.test", "esm.sh"},
 		NotBefore: template.NotBefore, NotAfter: template.NotAfter, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	signed, err := x509.CreateCertificate(rand.Reader, leaf, template, key.Public(), key)
