@@ -165,7 +165,14 @@ func trustTestAuthority() (remove func(), err error) {
 		return nil, err
 	}
 	file := filepath.Join(dir, "ca.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority}), 0o600); err != nil {
+	all := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority})
+	for _, file := range append([]string{os.Getenv("SSL_CERT_FILE")}, authorityFiles...) {
+		if system, err := os.ReadFile(file); err == nil { // for the public registry
+			all = append(append(all, '\n'), system...)
+			break
+		}
+	}
+	if err := os.WriteFile(file, all, 0o600); err != nil {
 		return nil, err
 	}
 	return func() { os.RemoveAll(dir) }, os.Setenv("SSL_CERT_FILE", file)
