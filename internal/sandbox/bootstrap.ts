@@ -2,9 +2,13 @@
 // since only then does Deno check what the capability's module graph reads, and
 // reports the returned value in a frame that starts with a nonce.
 //
-// Stdin holds "<nonce>\n<job as JSON>". The nonce stays in bytes, not in a
-// string, and all that is used after the import is taken before it: a
-// capability may replace any global and any prototype.
+// Stdin holds "<nonce>\n<modules to load first, as a JSON list>\n<job as JSON>".
+// The nonce stays in bytes, not in a string, and all that is used after an import
+// is taken before it: a capability, and what it depends on, may replace any
+// global and any prototype.
+//
+// The job may come much later than the first two lines: a process that is warm
+// has loaded these modules by then.
 
 type Job = { url: string; workspace: string; tmp: string; softMs: number; args: unknown };
 type Context = { workspace: string; tmp: string; signal: AbortSignal };
@@ -33,22 +37,51 @@ const lengthOf = Object.getOwnPropertyDescriptor(typedArray, "length")!.get!;
 const offsetOf = Object.getOwnPropertyDescriptor(typedArray, "byteOffset")!.get!;
 const setBytes = typedArray.set;
 
-const [nonce, job] = readJob();
+const stdin = Deno.stdin;
+const read = stdin.readSync;
+const decoder = new TextDecoder();
+const decode = decoder.decode;
+const subarray = typedArray.subarray;
+const indexOf = typedArray.indexOf;
+const slice = typedArray.slice;
+const now = performance.now;
 
-function readJob(): [Uint8Array, Job] {
-  let bytes = new Bytes(65536);
-  let size = 0;
-  for (let n; (n = Deno.stdin.readSync(bytes.subarray(size))) !== null;) {
-    size += n;
-    if (size === bytes.length) {
-      const grown = new Bytes(size * 2);
-      grown.set(bytes);
-      bytes = grown;
-    }
+let input = new Bytes(65536);
+let filled = 0;
+
+/** Reads more of stdin; false at its end. */
+function more(): boolean {
+  const n = apply(read, stdin, [apply(subarray, input, [filled])]);
+  if (n === null) return false;
+  filled += n;
+  if (filled === apply(lengthOf, input, [])) {
+    const grown = new Bytes(filled * 2);
+    apply(setBytes, grown, [input]);
+    input = grown;
   }
-  const end = bytes.indexOf(10);
-  return [bytes.slice(0, end), parse(new TextDecoder().decode(bytes.subarray(end + 1, size)))];
+  return true;
 }
+
+/** The bytes up to the next line end, or all that is left. */
+function line(from: number): Uint8Array {
+  for (;;) {
+    const end = apply(indexOf, input, [10, from]);
+    if (end >= 0 && end < filled) return apply(slice, input, [from, end]);
+    if (!more()) return apply(slice, input, [from, filled]);
+  }
+}
+
+const nonce = line(0);
+const modules = line(nonce.length + 1);
+const jobAt = nonce.length + modules.length + 2;
+for (const module of parse(apply(decode, decoder, [modules]))) {
+  try {
+    await import(module);
+  } catch { /* the capability itself will see it */ }
+}
+while (more());
+const job: Job = parse(apply(decode, decoder, [apply(subarray, input, [jobAt, filled])]));
+const startedAt = apply(now, performance, []) as number;
 
 /** Writes "\x1e<nonce><kind><text>\n"; Go's `frame` reads it. */
 function frame(write: typeof writeOut, to: unknown, kind: string, text: string): void {
@@ -110,7 +143,7 @@ function report(value: unknown): void {
  */
 function abortAt(ageMs: number): AbortSignal {
   const controller = new AbortController();
-  Deno.unrefTimer(setTimeout(() => controller.abort(), ageMs - performance.now()));
+  Deno.unrefTimer(setTimeout(() => controller.abort(), ageMs - (performance.now() - startedAt)));
   return controller.signal;
 }
 

@@ -74,16 +74,29 @@ func (c *cell) abandon() {
 
 // run gives the order and waits for the end. It may be called once.
 func (c *cell) run(o order, in []byte, stdout, stderr io.Writer) (*os.ProcessState, error) {
+	if err := c.enter(o, stdout, stderr); err != nil {
+		return nil, err
+	}
+	return c.finish(in)
+}
+
+// enter gives the order. It may be called once, and finish must follow.
+func (c *cell) enter(o order, stdout, stderr io.Writer) error {
 	c.used = true
 	<-c.ready
 	c.stdout.target.Store(&stdout)
 	c.stderr.target.Store(&stderr)
 	select {
 	case c.orders <- o:
+		return nil
 	case <-c.done:
 		o.group.close()
-		return nil, c.err
+		return c.err
 	}
+}
+
+// finish writes what is left of the input and waits for the end.
+func (c *cell) finish(in []byte) (*os.ProcessState, error) {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)

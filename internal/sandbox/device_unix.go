@@ -2,7 +2,19 @@
 
 package sandbox
 
-import "syscall"
+import (
+	"fmt"
+	"io/fs"
+	"syscall"
+)
+
+// inode names a file whatever it is called.
+func inode(info fs.FileInfo) string {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return fmt.Sprintf("%d:%d", stat.Dev, stat.Ino)
+	}
+	return ""
+}
 
 // sameDevice says whether a rename between two folders could work. When in
 // doubt it could.

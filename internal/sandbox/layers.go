@@ -27,6 +27,7 @@ type host struct {
 	layer     *OSLayer
 	libraries []jail.Mount
 	prepared  bool // a spare one is wanted
+	pool      pool
 }
 
 // Prepare starts, in the background, what the next run in a workspace would have
@@ -41,6 +42,7 @@ func (r *Runner) Prepare(workspace string) {
 	first := !r.host.prepared
 	r.host.prepared = true
 	r.host.mu.Unlock()
+	r.host.pool.allow()
 	r.prepareNext(ownerOf(workspace))
 	if first {
 		go func() {
@@ -67,6 +69,7 @@ func (r *Runner) Close() {
 	spare := r.host.spare
 	r.host.spare, r.host.prepared = nil, false
 	r.host.mu.Unlock()
+	r.host.pool.close()
 	if spare != nil {
 		spare.abandon()
 	}
@@ -177,6 +180,11 @@ func (r *Runner) spec(args, env []string, dir string, places []jail.Mount) jail.
 
 // places are what a run sees of the file system, besides Deno.
 func (a *access) places(s *stage, limits Limits) []jail.Mount {
+	return append(a.mounts(), s.places(limits)...)
+}
+
+// mounts are the granted places and what is closed in them.
+func (a *access) mounts() []jail.Mount {
 	kinds := map[string]jail.Kind{}
 	for _, path := range a.read {
 		kinds[path] = jail.Read
@@ -202,7 +210,7 @@ func (a *access) places(s *stage, limits Limits) []jail.Mount {
 		mounts = append(mounts, jail.Mount{Path: path, Kind: kind})
 	}
 	slices.SortFunc(mounts, func(a, b jail.Mount) int { return strings.Compare(a.Path, b.Path) })
-	return append(mounts, s.places(limits)...)
+	return mounts
 }
 
 // existing is path, or the first folder above it that exists and does not leave

@@ -313,3 +313,8 @@ func (f *fixture) lock(t *testing.T, locker *Runner, job *Job) {
 	}
 	job.Lock = lock
 }
+
+// pack is a package of one module.
+func pack(text string) testkit.Package {
+	return testkit.Package{Version: "1.0.0", Files: map[string]string{"mod.js": text}}
+}

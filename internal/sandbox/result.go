@@ -54,6 +54,7 @@ func (r *run) result(out *output, state *os.ProcessState, cause error) Result {
 		OSLayer:      r.layer,
 		Flags:        r.flags,
 		Network:      r.net,
+		Warm:         r.warm,
 
 		NetworkUnlisted: r.more,
 	}

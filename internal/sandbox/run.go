@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tendril-agent/tendril/internal/egress"
@@ -84,9 +86,6 @@ func (r *Runner) Run(ctx context.Context, job Job) (Result, error) {
 	if err := checkArgs(job.Args); err != nil {
 		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
 	}
-	as := ownerOf(job.Workspace)
-	cell := r.cell(as) // it starts while the rest is prepared
-	defer cell.abandon()
 	access, err := newAccess(ctx, job, r.Home)
 	if err != nil && ctx.Err() == nil {
 		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
@@ -94,26 +93,50 @@ func (r *Runner) Run(ctx context.Context, job Job) (Result, error) {
 	if ctx.Err() != nil {
 		return cancelledEarly(begin), nil
 	}
-	stage, err := newStage(job.Name, job.Source, append(access.read, access.write...)...)
-	if err != nil {
+	run := &run{job: job, as: ownerOf(job.Workspace), access: access, nonce: newNonce(), begin: begin}
+	defer r.warmUpAfter(run)
+	if w := r.takeWarm(run.key(r)); w != nil {
+		if result, ok := w.do(ctx, r, run); ok {
+			return result, nil
+		}
+	}
+	run.cell = r.cell(run.as) // it starts while the rest is prepared
+	defer run.cell.abandon()
+	if err := run.prepare(ctx, r); err != nil {
+		if ctx.Err() != nil {
+			return cancelledEarly(begin), nil
+		}
 		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
 	}
-	defer stage.Close()
-	modules, err := r.modules(ctx, job.Name, job.Source, job.Lock)
+	defer run.stage.Close()
+	return run.do(ctx, r)
+}
+
+// prepare makes the stage of a run, which the caller closes.
+func (r *run) prepare(ctx context.Context, runner *Runner) error {
+	stage, err := newStage(r.job.Name, r.job.Source, append(slices.Clone(r.access.read), r.access.write...)...)
+	if err != nil {
+		return err
+	}
+	modules, err := runner.modules(ctx, r.job.Name, r.job.Source, r.job.Lock)
 	if err == nil {
 		err = stage.addModules(modules)
 	}
 	if err != nil {
-		return Result{}, fmt.Errorf("cannot run %s: its dependencies: %w", job.Name, err)
+		err = fmt.Errorf("its dependencies: %w", err)
 	}
-	if err := stage.placeTmp(access.write, job.Source); err != nil {
-		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
+	if err == nil {
+		err = stage.placeTmp(r.access.write, r.job.Source)
 	}
-	if err := stage.giveTo(as); err != nil {
-		return Result{}, fmt.Errorf("cannot run %s: %w", job.Name, err)
+	if err == nil {
+		err = stage.giveTo(r.as)
 	}
-	run := run{job: job, as: as, access: access, stage: stage, nonce: newNonce(), begin: begin, cell: cell}
-	return run.do(ctx, r)
+	if err != nil {
+		stage.Close()
+		return err
+	}
+	r.stage = stage
+	return nil
 }
 
 // run is one execution on its way.
@@ -125,6 +148,7 @@ type run struct {
 	begin  time.Time
 	as     *jail.User
 	cell   *cell // where it runs in the operating system layer
+	warm   bool  // it read its preface already
 	layer  OSLayer
 	peaks  Peaks
 	flags  []string // kept when they are to be explained
@@ -132,14 +156,22 @@ type run struct {
 	more   map[string]int // requests that are not among net, by host
 }
 
-func (r *run) do(ctx context.Context, runner *Runner) (Result, error) {
-	runCtx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	deadline := time.AfterFunc(r.job.Limits.Timeout, func() { stop(errTimedOut) })
-	defer deadline.Stop()
+// bounded is a context that ends with the time of the job, and where its output
+// goes.
+func (r *run) bounded(ctx context.Context) (runCtx context.Context, out *output, stop func(error), end func()) {
+	runCtx, cancel := context.WithCancelCause(ctx)
+	deadline := time.AfterFunc(r.job.Limits.Timeout, func() { cancel(errTimedOut) })
+	out = newOutput(r.job.Limits.OutputBytes, frameMarker(r.nonce), cancel, r.emit())
+	out.returned = func() { time.AfterFunc(grace, func() { cancel(errReturned) }) }
+	return runCtx, out, cancel, func() {
+		deadline.Stop()
+		cancel(nil)
+	}
+}
 
-	out := newOutput(r.job.Limits.OutputBytes, frameMarker(r.nonce), stop, r.emit())
-	out.returned = func() { time.AfterFunc(grace, func() { stop(errReturned) }) }
+func (r *run) do(ctx context.Context, runner *Runner) (Result, error) {
+	runCtx, out, stop, end := r.bounded(ctx)
+	defer end()
 	state, err := r.start(runCtx, runner, out, stop)
 	out.close()
 
@@ -177,7 +209,7 @@ func (r *run) start(ctx context.Context, runner *Runner, out *output, stop func(
 	}
 	cmd := exec.CommandContext(ctx, runner.Deno.Path, r.denoFlags(false)...)
 	cmd.Dir = r.access.workspace
-	cmd.Env = environment(r.stage)
+	cmd.Env = append(environment(r.stage), r.job.secretEnvironment()...)
 	if runner.CAFile != "" {
 		cmd.Env = append(cmd.Env, "DENO_CERT="+runner.CAFile)
 	}
@@ -193,38 +225,68 @@ func (r *run) start(ctx context.Context, runner *Runner, out *output, stop func(
 // inside runs Deno in the operating system layer, with the egress proxy as its
 // only way out.
 func (r *run) inside(ctx context.Context, runner *Runner, out *output, stop func(error)) (*os.ProcessState, error) {
-	env, places := environment(r.stage), r.access.places(r.stage, r.job.Limits)
-	var proxy *egress.Proxy
-	if len(r.access.net) > 0 {
-		var err error
-		if proxy, err = egress.New(egress.Options{Allow: r.access.net, Resolver: runner.Resolver, Dial: runner.Dial}); err != nil {
-			return nil, err
-		}
-		authorities, files, err := trusted(runner.CAFile)
-		if err != nil {
-			return nil, err
-		}
-		env, places = append(env, append(proxyEnvironment(), authorities...)...), append(places, files...)
+	spec, err := r.spec(runner)
+	if err != nil {
+		return nil, err
 	}
-	spec := runner.spec(r.denoFlags(proxy != nil), env, r.access.workspace, places)
-	spec.Limits = r.job.Limits.kernel()
-	spec.Proxy = proxy != nil
-	entered := func(p *jail.Process) func() {
-		ended := r.watched(p.Cmd.Process.Pid, stop)
-		if proxy == nil {
-			return ended
-		}
-		closeProxy := serve(ctx, proxy, p.Listener)
-		return func() {
-			ended()
-			closeProxy()
-			r.net, r.more = proxy.Decisions(), proxy.Unlisted()
-		}
+	proxy, err := r.proxy(runner)
+	if err != nil {
+		return nil, err
 	}
+	entered := func(p *jail.Process) func() { return r.begun(ctx, p, proxy, stop) }
 	if r.cell == nil {
 		return nil, errors.New("it was not there when the run began")
 	}
 	return r.cell.run(order{ctx: ctx, spec: spec, group: confined(r.job.Limits), stop: stop, entered: entered}, r.input(), out.stdout(), out.stderr())
+}
+
+// spec is the jail of a run.
+func (r *run) spec(runner *Runner) (jail.Spec, error) {
+	proxied := len(r.access.net) > 0
+	env, places := environment(r.stage), r.access.places(r.stage, r.job.Limits)
+	if proxied {
+		authorities, files, err := trusted(runner.CAFile)
+		if err != nil {
+			return jail.Spec{}, err
+		}
+		env, places = append(env, append(proxyEnvironment(), authorities...)...), append(places, files...)
+	}
+	spec := runner.spec(r.denoFlags(proxied), append(env, r.job.secretEnvironment()...), r.access.workspace, places)
+	spec.Limits = r.job.Limits.kernel()
+	spec.Proxy = proxied
+	return spec, nil
+}
+
+// proxy is the way out of a run, nil for none.
+func (r *run) proxy(runner *Runner) (*egress.Proxy, error) {
+	if len(r.access.net) == 0 {
+		return nil, nil
+	}
+	return egress.New(egress.Options{Allow: r.access.net, Resolver: runner.Resolver, Dial: runner.Dial})
+}
+
+// begun watches a process and lets it out. What it returns is called after the
+// end.
+func (r *run) begun(ctx context.Context, p *jail.Process, proxy *egress.Proxy, stop func(error)) (ended func()) {
+	unwatch := r.watched(p.Cmd.Process.Pid, stop)
+	if proxy == nil {
+		return unwatch
+	}
+	closeProxy := serve(ctx, proxy, p.Listener)
+	return func() {
+		unwatch()
+		closeProxy()
+		r.net, r.more = proxy.Decisions(), proxy.Unlisted()
+	}
+}
+
+// secretEnvironment are the secrets of a job as its environment, sorted.
+func (j *Job) secretEnvironment() []string {
+	var env []string
+	for _, name := range slices.Sorted(maps.Keys(j.Secrets)) {
+		env = append(env, name+"="+j.Secrets[name])
+	}
+	return env
 }
 
 // serve runs a proxy until close is called.
@@ -243,6 +305,9 @@ func serve(ctx context.Context, proxy *egress.Proxy, listener net.Listener) (clo
 
 func (r *run) denoFlags(proxied bool) []string {
 	flags := r.access.flags(r.stage, r.job.Limits.HeapMB, proxied)
+	if names := slices.Sorted(maps.Keys(r.job.Secrets)); len(names) > 0 {
+		flags = slices.Insert(flags, len(flags)-1, "--allow-env="+strings.Join(names, ","))
+	}
 	if r.job.Explain {
 		r.flags = flags
 	}
@@ -298,8 +363,22 @@ func (r *run) emit() func(stream, line string) {
 	return func(stream, line string) { r.job.Output(stream, advise(r.stage.hide(line))) }
 }
 
-// input is what the bootstrap reads: the nonce and the job. The arguments go
-// in byte for byte.
+// preface is what the bootstrap reads first: the nonce, and which modules to
+// load before it reads the job.
+func (r *run) preface(modules []string) []byte {
+	list, _ := json.Marshal(orNone(modules)) // strings
+	return fmt.Appendf(nil, "%s\n%s\n", r.nonce, list)
+}
+
+func orNone(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// input is what the bootstrap reads then: the job. The arguments go in byte for
+// byte.
 func (r *run) input() []byte {
 	soft := r.job.Limits.Timeout - min(time.Second, r.job.Limits.Timeout/10)
 	head, _ := json.Marshal(map[string]any{ // strings and a number cannot fail
@@ -313,7 +392,10 @@ func (r *run) input() []byte {
 		args = json.RawMessage("{}")
 	}
 	var in bytes.Buffer
-	fmt.Fprintf(&in, "%s\n%s,\"args\":%s}", r.nonce, head[:len(head)-1], args)
+	if !r.warm {
+		in.Write(r.preface(nil))
+	}
+	fmt.Fprintf(&in, "%s,\"args\":%s}", head[:len(head)-1], args)
 	return in.Bytes()
 }
 

@@ -52,6 +52,8 @@ type Job struct {
 	Workspace string // absolute
 	Grant     Grant
 	Limits    Limits
+	// Secrets are variables of the environment of this run alone.
+	Secrets map[string]string
 	// Output, if set, gets each line as it is printed, cleaned like the result.
 	// It is called from one goroutine at a time, and not after Run returned.
 	Output func(stream, line string)
@@ -100,6 +102,8 @@ type Result struct {
 	Duration     time.Duration `json:"duration_ns"`
 	Peaks        Peaks         `json:"peaks"`
 	OSLayer      OSLayer       `json:"os_layer"`
+	// Warm: a process that was started before the job came ran it.
+	Warm bool `json:"warm,omitempty"`
 	// Network is what the egress proxy decided.
 	Network []egress.Decision `json:"network,omitempty"`
 	// NetworkUnlisted counts, by host, the requests that are not among Network.

@@ -142,3 +142,27 @@ func limitProcess(pid int, l Limits) {
 		_ = unix.Prlimit(pid, resource, &unix.Rlimit{Cur: value, Max: value}, nil) // it may be gone already
 	}
 }
+
+// memoryIsShort reports whether less than [lowMemory] percent can be had.
+func memoryIsShort() bool {
+	raw, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return false
+	}
+	var total, available int64
+	for line := range strings.Lines(string(raw)) {
+		name, rest, _ := strings.Cut(line, ":")
+		fields := strings.Fields(rest)
+		if len(fields) == 0 {
+			continue
+		}
+		n, _ := strconv.ParseInt(fields[0], 10, 64) // the kernel writes numbers
+		switch name {
+		case "MemTotal":
+			total = n
+		case "MemAvailable":
+			available = n
+		}
+	}
+	return total > 0 && available*100 < total*lowMemory
+}

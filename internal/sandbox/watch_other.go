@@ -13,3 +13,6 @@ func made(string, time.Time) (int64, bool) { return 0, false }
 func unnamed(int, time.Time) space { return space{} }
 
 func limitProcess(int, Limits) {}
+
+// memoryIsShort is not asked where nothing is kept warm.
+func memoryIsShort() bool { return false }
