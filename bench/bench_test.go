@@ -139,6 +139,78 @@ func BenchmarkExecute(b *testing.B) {
 	b.Run("prepared", func(b *testing.B) { run(b, true, "/proc/self/exe") })
 }
 
+// BenchmarkWarm runs the same capability in three ways, one after the other in
+// each iteration: bare `deno run` with its cache filled, cold in all layers, and
+// in a process that waited for it. The numbers are milliseconds to the end, and
+// of the warm one to its first line of output as well.
+func BenchmarkWarm(b *testing.B) {
+	deno := testkit.Deno(b)
+	for _, c := range []struct{ name, source string }{
+		{"trivial", `console.log(42);`},
+		{"node-fs", `import { readdirSync } from "node:fs"; readdirSync("."); console.log(42);`},
+		{"npm-zod", `import { z } from "npm:zod@3.25.76"; console.log(z.number().parse(42));`},
+	} {
+		b.Run(c.name, func(b *testing.B) { benchmarkWarm(b, deno, c.source) })
+	}
+}
+
+func benchmarkWarm(b *testing.B, deno, source string) {
+	w := newWorkshop(b)
+	w.runner.Self = "/proc/self/exe"
+	defer w.runner.Close()
+	lock, err := w.runner.Lock(b.Context(), "t", []byte(source), nil)
+	if err != nil {
+		b.Skip("the dependency cannot be fetched: ", err)
+	}
+	if layer := w.runner.Layer(b.Context()); !layer.On {
+		b.Skip("no operating system layer here: ", layer.Why)
+	}
+	file, cache := filepath.Join(b.TempDir(), "t.ts"), b.TempDir()
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	bare := func() {
+		cmd := exec.Command(deno, "run", "--no-prompt", "--quiet", "--allow-read", file)
+		cmd.Env = append(os.Environ(), "DENO_DIR="+cache)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("%v\n%s", err, out)
+		}
+	}
+	var first time.Duration
+	run := func(warm bool) {
+		start := time.Now()
+		job := sandbox.Job{Name: "t", Source: []byte(source), Lock: lock, Workspace: w.dir, Output: func(string, string) { first += time.Since(start) }}
+		result, err := w.runner.Run(b.Context(), job)
+		if err != nil || result.Text != "42" || result.Warm != warm {
+			b.Fatalf("%v %+v", err, result)
+		}
+	}
+	took := map[string]time.Duration{}
+	measure := func(name string, f func()) {
+		start := time.Now()
+		f()
+		took[name] += time.Since(start)
+	}
+	bare() // fills its cache
+	n := 0
+	for b.Loop() {
+		measure("bare", bare)
+		w.runner.Close()
+		measure("cold", func() { run(false) })
+		w.runner.Prepare(w.dir)
+		w.runner.Warm(sandbox.Job{Name: "t", Source: []byte(source), Lock: lock, Workspace: w.dir})
+		time.Sleep(700 * time.Millisecond) // a model takes longer
+		first = 0
+		measure("warm", func() { run(true) })
+		took["first"] += first
+		n++
+	}
+	for name, sum := range took {
+		b.ReportMetric(float64(sum.Microseconds())/1000/float64(n), name+"-ms")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
 // BenchmarkMemory is the resident memory of a process after 20 turns.
 func BenchmarkMemory(b *testing.B) {
 	p := testkit.NewProviderFunc(b, func(r testkit.Request) testkit.Reply {

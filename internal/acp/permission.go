@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/tendril-agent/tendril/internal/agent"
 	"github.com/tendril-agent/tendril/internal/capability"
-	"github.com/tendril-agent/tendril/internal/sandbox"
 )
 
 // askTimeout is how long a question waits for a person; silence is a no.
@@ -61,10 +58,10 @@ func (a *asker) ask(ctx context.Context, q capability.Question) (capability.Answ
 	case ctx.Err() != nil:
 		return capability.Deny, ctx.Err() // whatever the answer was
 	case errors.Is(err, context.DeadlineExceeded):
-		a.server.Log(fmt.Sprintf("nobody answered within %s whether %s may reach %s: denied", askTimeout, q.Name, strings.Join(q.New, ", ")))
+		a.server.Log(fmt.Sprintf("nobody answered within %s whether %s may have %s: denied", askTimeout, q.Name, q.New))
 		return capability.Deny, nil
 	case err != nil:
-		a.server.Log(fmt.Sprintf("the client cannot ask whether %s may reach %s, so it is denied: %v", q.Name, strings.Join(q.New, ", "), err))
+		a.server.Log(fmt.Sprintf("the client cannot ask whether %s may have %s, so it is denied: %v", q.Name, q.New, err))
 		return capability.Deny, nil
 	case answer.Outcome.Outcome == "cancelled": // so the client cancels the turn
 		a.turn.session.interrupt()
@@ -82,17 +79,7 @@ func (a *asker) ask(ctx context.Context, q capability.Question) (capability.Answ
 }
 
 func (a *asker) request(q capability.Question) sdk.RequestPermissionRequest {
-	hosts := slices.Clone(q.New)
-	for i, h := range hosts {
-		if h == sandbox.AnyHost {
-			hosts[i] = "any public host"
-		}
-	}
-	name := q.Name
-	if name == "" {
-		name = "the capabilities of this workspace"
-	}
-	title := line(fmt.Sprintf("Allow %s network access to %s?", name, strings.Join(hosts, ", ")))
+	title := line(q.Ask())
 	text := title
 	if q.Capability != "" {
 		text += "\n\nThe model says that it does this: “" + line(q.Capability) + "”"
@@ -102,7 +89,7 @@ func (a *asker) request(q capability.Question) sdk.RequestPermissionRequest {
 		SessionId: sdk.SessionId(a.turn.session.conversation.ID()),
 		ToolCall: sdk.ToolCallUpdate{
 			ToolCallId: sdk.ToolCallId(a.turn.callID), Title: &title, Content: []sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(text))},
-			Meta: meta(map[string]any{"capability": q.Name, "hosts": q.New, "grants": q.Grants, "sha256": q.Hash}),
+			Meta: meta(map[string]any{"capability": q.Name, "hosts": orEmpty(q.New.Hosts), "secrets": orEmpty(q.New.Secrets), "grants": q.Grants, "sha256": q.Hash}),
 		},
 		Options: []sdk.PermissionOption{
 			{OptionId: optionOnce, Name: "Allow until Tendril is restarted", Kind: sdk.PermissionOptionKindAllowOnce},
@@ -111,3 +98,6 @@ func (a *asker) request(q capability.Question) sdk.RequestPermissionRequest {
 		},
 	}
 }
+
+// orEmpty keeps a list from being null.
+func orEmpty(list []string) []string { return append([]string{}, list...) }

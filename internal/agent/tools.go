@@ -38,7 +38,7 @@ type Runner interface {
 
 // Tools makes the three tools of a workspace.
 func Tools(registry *capability.Registry, executor *Executor) []Tool {
-	return []Tool{listTool{registry}, registerTool{registry, &executor.shown}, executor}
+	return []Tool{listTool{registry}, registerTool{registry, executor}, executor}
 }
 
 // sources remembers, by session, whose source the model has seen.
@@ -72,7 +72,7 @@ func (t listTool) Call(ctx context.Context, in Invocation, _ func(Progress)) Res
 
 type registerTool struct {
 	registry *capability.Registry
-	shown    *sources
+	executor *Executor
 }
 
 func (registerTool) Spec() ToolSpec {
@@ -96,7 +96,8 @@ func (t registerTool) Call(ctx context.Context, in Invocation, report func(Progr
 	if err != nil {
 		return refused(ctx, err)
 	}
-	t.shown.first(in.Session, admission.Name)
+	t.executor.shown.first(in.Session, admission.Name)
+	t.executor.warm(ctx, admission)
 	return Result{Status: Completed, Text: admissionText(admission), Detail: marshal(admission)}
 }
 
@@ -142,8 +143,20 @@ type Executor struct {
 	Workspace string
 	Limits    sandbox.Limits
 	Explain   bool // adds to each Execution what it was started with
+	// Secrets finds the values of secrets; nil has none.
+	Secrets Secrets
+
+	// Handed is shared by the executors of a process; nil is one of its own.
+	Handed *HandedOut
 
 	shown sources
+	own   HandedOut
+}
+
+// Secrets finds the value of a secret by its name; "" when it is not set. The
+// error says why that could not be found out.
+type Secrets interface {
+	Value(ctx context.Context, name string) (string, error)
 }
 
 // Execution is what is known of one run of a capability.
@@ -216,7 +229,12 @@ func (x *Executor) Execute(ctx context.Context, name string, args json.RawMessag
 	if err := version.CheckArgs(args); err != nil {
 		return nil, fmt.Errorf("%s was not run: %w", name, err)
 	}
+	secrets, hide, err := x.secrets(ctx, version)
+	if err != nil {
+		return nil, fmt.Errorf("%s was not run: %w", name, err)
+	}
 	job := sandbox.Job{
+		Secrets: secrets, Hide: hide,
 		Name: version.Name, Source: version.Source, Lock: version.Lock, Args: args, Workspace: x.Workspace,
 		Grant: version.Grant, Limits: x.Limits.Narrowed(version.Limits),
 		Explain: x.Explain,

@@ -164,7 +164,7 @@ func (r *Registry) again(ctx context.Context, v *version, base *entry, c candida
 		}
 		evidence = &passed
 	}
-	c.def, c.source, c.lock, c.evidence, c.pending, c.base = v.Definition, v.Source, s.lock, *evidence, len(s.waiting) > 0, base
+	c.def, c.source, c.lock, c.evidence, c.pending, c.base = v.Definition, v.Source, s.lock, *evidence, !s.waiting.None(), base
 	kept, err := r.keep(ctx, c)
 	if err != nil {
 		return nil, err

@@ -182,10 +182,10 @@ func (r *Registry) update(ctx context.Context, name string, by Provenance, repor
 		return nil, nothingToDo("its dependencies are the newest that its imports allow")
 	}
 	kept, err := r.keep(ctx, candidate{
-		def: v.Definition, source: v.Source, lock: s.lock, by: by, evidence: evidence, pending: len(s.waiting) > 0, note: "dependencies updated",
+		def: v.Definition, source: v.Source, lock: s.lock, by: by, evidence: evidence, pending: !s.waiting.None(), note: "dependencies updated",
 	})
 	if err != nil {
 		return nil, err
 	}
-	return r.admission(ctx, kept, evidence, len(s.waiting) > 0)
+	return r.admission(ctx, kept, evidence, !s.waiting.None())
 }

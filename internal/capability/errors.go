@@ -23,7 +23,7 @@ type Refusal struct {
 	Message     string               `json:"message"`
 	Diagnostics []sandbox.Diagnostic `json:"diagnostics,omitempty"`
 	Hint        string               `json:"hint,omitempty"`
-	Denied      []string             `json:"denied,omitempty"` // hosts that a person was asked about and did not allow
+	Denied      []string             `json:"denied,omitempty"` // hosts and secrets that a person was asked about and did not allow
 }
 
 // shownDiagnostics is how many places a refusal spells out.
@@ -94,13 +94,12 @@ func (e *ArchivedError) Error() string {
 type PendingError struct {
 	Name    string
 	Version string
-	Net     []string // hosts that nobody has allowed yet
-	Command string   // allows them
+	Wants   Wants  // what nobody has allowed yet
+	Command string // allows them
 }
 
 func (e *PendingError) Error() string {
-	return fmt.Sprintf("%s %s waits for a person to allow network access to %s; they can run: %s",
-		e.Name, e.Version, strings.Join(e.Net, ", "), e.Command)
+	return fmt.Sprintf("%s %s waits for a person to allow %s; they can run: %s", e.Name, e.Version, e.Wants, e.Command)
 }
 
 // RefusedError means that a registered version may not run here: this machine

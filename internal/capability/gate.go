@@ -32,8 +32,8 @@ type submission struct {
 	// imports are what the source names, found by the gate.
 	imports []sandbox.Import
 
-	waiting  []string // found by the gate: hosts that a person must allow first
-	overrode bool     // found by the gate: override was needed
+	waiting  Wants // found by the gate: what a person must allow first
+	overrode bool  // found by the gate: override was needed
 }
 
 // resubmission is a version that passes the gate once more, as it is.
@@ -106,7 +106,7 @@ func shortly(err error) string {
 func (r *Registry) judgeShape(_ context.Context, s *submission) (verdict, error) {
 	warnings, faults := checkShape(&s.def, s.source, s.lenient)
 	more, wrong := checkPermissions(s.def.Permissions, r.opts.Workspace)
-	warnings, faults = append(warnings, more...), append(faults, wrong...)
+	warnings, faults = append(warnings, more...), slices.Concat(faults, wrong, r.checkSecrets(s.def.Permissions))
 	if len(faults) > 0 {
 		return verdict{}, &Refusal{Step: StepShape, Message: strings.Join(faults, "; "), Hint: "correct this and register again"}
 	}
@@ -147,8 +147,8 @@ func (r *Registry) judgePermissions(ctx context.Context, s *submission) (verdict
 		return verdict{}, err
 	}
 	s.waiting = waiting
-	if len(waiting) > 0 {
-		return verdict{warnings: []string{"waits for a person to allow " + strings.Join(waiting, ", ")}}, nil
+	if !waiting.None() {
+		return verdict{warnings: []string{"waits for a person to allow " + waiting.String()}}, nil
 	}
 	return verdict{note: grantsOf(s.def.Permissions).String()}, nil
 }
@@ -249,11 +249,11 @@ func (r *Registry) Register(ctx context.Context, def Definition, code string, by
 		return nil, err
 	}
 	replaced := replaces(ix.find(def.Name), def)
-	v, err := r.keep(ctx, candidate{def: def, source: s.source, lock: s.lock, by: by, evidence: evidence, pending: len(s.waiting) > 0})
+	v, err := r.keep(ctx, candidate{def: def, source: s.source, lock: s.lock, by: by, evidence: evidence, pending: !s.waiting.None()})
 	if err != nil {
 		return nil, fmt.Errorf("keep %s: %w", def.Name, err)
 	}
-	a, err := r.admission(ctx, v, evidence, len(s.waiting) > 0)
+	a, err := r.admission(ctx, v, evidence, !s.waiting.None())
 	if a != nil && replaced != "" {
 		a.Warnings = append(a.Warnings, replaced)
 	}

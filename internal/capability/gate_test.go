@@ -100,7 +100,9 @@ func TestGate_Shape(t *testing.T) {
 		"huge parameters": {func(d *Definition) { d.Parameters = encode(map[string]string{"description": long}) }, "1", "at most 65536"},
 		"any host:port":   {func(d *Definition) { d.Permissions = &Permissions{Net: []string{"*:80"}} }, "1", "net[0]"},
 		"loopback":        {func(d *Definition) { d.Permissions = &Permissions{Net: []string{"a.com", "localhost"}} }, "1", "net[1]"},
-		"secrets":         {func(d *Definition) { d.Permissions = &Permissions{Secrets: []string{"T"}} }, "1", "secrets cannot be granted"},
+		"secret name":     {func(d *Definition) { d.Permissions = &Permissions{Secrets: []string{"my token"}} }, "1", "no name of a secret"},
+		"secret steers":   {func(d *Definition) { d.Permissions = &Permissions{Secrets: []string{"HTTPS_PROXY"}} }, "1", "give a meaning to"},
+		"secret twice":    {func(d *Definition) { d.Permissions = &Permissions{Secrets: []string{"TOKEN", "TOKEN"}} }, "1", "twice"},
 		"absolute path":   {func(d *Definition) { d.Permissions = &Permissions{Read: []string{"/etc"}} }, "1", "relative to the workspace"},
 		"dot dot":         {func(d *Definition) { d.Permissions = &Permissions{Write: []string{"a/../../b"}} }, "1", "out of the workspace"},
 		"comma":           {func(d *Definition) { d.Permissions = &Permissions{Write: []string{"a,b"}} }, "1", "commas"},
@@ -310,7 +312,7 @@ func TestPending(t *testing.T) {
 			t.Errorf("denied, but %q runs: %v", v.Source, err)
 		}
 	}
-	if len(p.asked) != 1 || !slices.Equal(p.asked[0].New, []string{"b.com"}) || p.asked[0].Version != "1.2.0" {
+	if len(p.asked) != 1 || !slices.Equal(p.asked[0].New.Hosts, []string{"b.com"}) || p.asked[0].Version != "1.2.0" {
 		t.Errorf("asked %+v", p.asked)
 	}
 	p.answer = AllowOnce
@@ -319,7 +321,7 @@ func TestPending(t *testing.T) {
 		t.Errorf("allowed, but %q runs after %d questions", v.Source, len(p.asked))
 	}
 	opts.Approver = nil
-	if _, err := openWith(t, opts).Resolve(t.Context(), "x", nil); !errors.As(err, &pending) || !slices.Equal(pending.Net, []string{"b.com"}) {
+	if _, err := openWith(t, opts).Resolve(t.Context(), "x", nil); !errors.As(err, &pending) || !slices.Equal(pending.Wants.Hosts, []string{"b.com"}) {
 		t.Errorf("once is not always: %v", err)
 	}
 }

@@ -25,7 +25,7 @@ func (r *Registry) grant(ctx context.Context, v *version) (sandbox.Grant, []stri
 		return sandbox.Grant{}, nil, &RefusedError{v.Name, v.Version, err}
 	case err != nil:
 		return sandbox.Grant{}, nil, err
-	case len(waiting) > 0:
+	case !waiting.None():
 		return sandbox.Grant{}, nil, &PendingError{v.Name, v.Version, waiting, approveCommand(v.Name)}
 	}
 	return grantFor(p), nil, nil
@@ -74,7 +74,7 @@ func (r *Registry) workspaceApproved(ctx context.Context, hosts []string) (bool,
 	grants := grantsOf(nil)
 	grants.Net = hosts
 	answer, err := r.opts.Approver.Approve(ctx, Question{
-		Capability: "the capabilities of this older workspace, which declare no hosts", Grants: grants, New: hosts,
+		Capability: "the capabilities of this older workspace, which declare no hosts", Grants: grants, New: Wants{Hosts: hosts},
 	})
 	switch {
 	case err != nil:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -72,7 +73,7 @@ func (r *Registry) accept(ctx context.Context, name string, how Acceptance, repo
 		return nil, err
 	}
 	how.By.By = ByHuman
-	c := candidate{def: def, source: source, lock: s.lock, by: how.By, evidence: evidence, pending: len(s.waiting) > 0, edit: true}
+	c := candidate{def: def, source: source, lock: s.lock, by: how.By, evidence: evidence, pending: !s.waiting.None(), edit: true}
 	if v, err = r.keep(ctx, c); err != nil {
 		return nil, err
 	}
@@ -143,7 +144,7 @@ func definitionFields(def *Definition) []member {
 
 // Approve records that a person allows what the waiting version of a capability
 // asks for, or else its active one, and makes a waiting version active. The
-// approval holds for the same or fewer hosts of later versions too.
+// approval holds for the same or fewer hosts and secrets of later versions too.
 func (r *Registry) Approve(ctx context.Context, name string) (*Admission, error) {
 	e, err := r.find(ctx, name)
 	if err != nil {
@@ -153,17 +154,20 @@ func (r *Registry) Approve(ctx context.Context, name string) (*Admission, error)
 	if err != nil {
 		return nil, err
 	}
-	if v.Definition.Permissions == nil || len(v.Definition.Permissions.Net) == 0 {
-		return nil, nothingToDo(name + " declares no hosts (of an older workspace: tendril capability approve --workspace)")
+	p := v.Definition.Permissions
+	if p == nil || len(p.Net)+len(p.Secrets) == 0 {
+		return nil, nothingToDo(name + " declares neither hosts nor secrets (of an older workspace: tendril capability approve --workspace)")
 	}
-	if err := r.opts.Policy.check(v.Definition.Permissions.Net); err != nil {
-		return nil, fmt.Errorf("approve %s: %w", name, err)
+	if len(p.Net) > 0 {
+		if err := r.opts.Policy.check(p.Net); err != nil {
+			return nil, fmt.Errorf("approve %s: %w", name, err)
+		}
 	}
 	evidence, err := r.admit(ctx, v, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.recordApproval(ctx, name, v.Definition.Permissions.Net); err != nil {
+	if err := r.recordApproval(ctx, name, append(slices.Clone(p.Net), secretItems(p.Secrets, p.Net)...)); err != nil {
 		return nil, err
 	}
 	if err := r.activate(ctx, v); err != nil {

@@ -37,8 +37,40 @@ type Question struct {
 	Version    string // "" for one that is being registered
 	Hash       string // of the version, as [Info] has it; "" for a whole workspace
 	Grants            // all that it may do then
-	// New are the hosts of Net that nobody has allowed yet.
-	New []string
+	// New is what of it nobody has allowed yet: hosts of Net, and secrets, alone or
+	// with these hosts.
+	New Wants
+}
+
+// Ask is the question in a line, with what comes from a definition as it is.
+func (q Question) Ask() string {
+	who := strings.TrimSpace(q.Name + " " + q.Version)
+	if q.Name == "" {
+		who = "the capabilities of this workspace"
+	}
+	var what []string
+	if len(q.New.Hosts) > 0 {
+		what = append(what, "reach "+strings.Join(HostNames(q.New.Hosts), ", "))
+	}
+	if len(q.New.Secrets) > 0 {
+		with := ", and use no network"
+		if len(q.Net) > 0 {
+			with = ", which it could send to " + strings.Join(HostNames(q.Net), ", ")
+		}
+		what = append(what, "get "+secretsText(q.New.Secrets)+with)
+	}
+	return fmt.Sprintf("May %s %s?", who, strings.Join(what, ", and "))
+}
+
+// HostNames are hosts as a person calls them.
+func HostNames(hosts []string) []string {
+	names := slices.Clone(hosts)
+	for i, h := range names {
+		if h == sandbox.AnyHost {
+			names[i] = "any public host"
+		}
+	}
+	return names
 }
 
 // Answer is what the person said.
@@ -61,9 +93,6 @@ type Approver interface {
 func checkPermissions(p *Permissions, workspace string) (warnings, faults []string) {
 	if p == nil {
 		return nil, nil
-	}
-	if len(p.Secrets) > 0 {
-		faults = append(faults, "definition.permissions.secrets: secrets cannot be granted to capabilities yet; leave them out")
 	}
 	if len(p.Net) > maxHosts {
 		faults = append(faults, fmt.Sprintf("definition.permissions.net has %d entries; at most %d are allowed", len(p.Net), maxHosts))
@@ -219,63 +248,78 @@ func (a *answers) add(name string, hosts []string) {
 	a.hosts[name] = append(a.hosts[name], hosts...)
 }
 
-// allow decides whether the hosts of a question may be granted. waiting are
-// those that nobody has allowed and nobody is there to ask about; an error is a
-// *[Refusal], or ctx's.
-func (r *Registry) allow(ctx context.Context, q Question) (waiting []string, err error) {
-	if len(q.Net) == 0 {
-		return nil, nil
+// allow decides whether the hosts and the secrets of a question may be granted.
+// waiting are those that nobody has allowed and nobody is there to ask about; an
+// error is a *[Refusal], or ctx's. Secrets always need a person.
+func (r *Registry) allow(ctx context.Context, q Question) (waiting Wants, err error) {
+	if len(q.Net)+len(q.Secrets) == 0 {
+		return Wants{}, nil
 	}
-	if err := r.opts.Policy.check(q.Net); err != nil {
-		return nil, err
+	if len(q.Net) > 0 {
+		if err := r.opts.Policy.check(q.Net); err != nil {
+			return Wants{}, err
+		}
 	}
-	revoked, err := r.isRevoked(ctx, q.Name)
-	if err != nil {
-		return nil, err
-	}
-	if r.opts.Policy.network(ctx) != NetworkAsk && !revoked && !slices.Contains(q.Net, sandbox.AnyHost) {
-		return nil, nil
-	}
-	approved, err := r.approved(ctx, q.Name)
-	if err != nil {
-		return nil, err
-	}
-	if q.New = uncovered(append(approved, r.allowed.get(q.Name)...), q.Net); len(q.New) == 0 {
-		return nil, nil
+	if q.New, err = r.wanted(ctx, q); err != nil || q.New.None() {
+		return Wants{}, err
 	}
 	denied := denials(ctx).get(q.Name)
-	if slices.ContainsFunc(q.New, func(h string) bool { return slices.Contains(denied, h) }) {
-		return nil, deniedBy(q)
+	if slices.ContainsFunc(q.items(), func(item string) bool { return slices.Contains(denied, item) }) {
+		return Wants{}, deniedBy(q)
 	}
 	approver := r.approver(ctx)
 	if approver == nil {
 		return q.New, nil
 	}
-	return nil, r.ask(ctx, approver, q)
+	return Wants{}, r.ask(ctx, approver, q)
+}
+
+// wanted is what of a question needs a person and was not allowed yet.
+func (r *Registry) wanted(ctx context.Context, q Question) (Wants, error) {
+	revoked, err := r.isRevoked(ctx, q.Name)
+	if err != nil {
+		return Wants{}, err
+	}
+	approved, err := r.approved(ctx, q.Name)
+	if err != nil {
+		return Wants{}, err
+	}
+	approved = append(approved, r.allowed.get(q.Name)...)
+	w := Wants{Secrets: unapproved(approved, q.Secrets, q.Net)}
+	if r.opts.Policy.network(ctx) == NetworkAsk || revoked || slices.Contains(q.Net, sandbox.AnyHost) {
+		hosts, _ := splitApprovals(approved)
+		w.Hosts = uncovered(hosts, q.Net)
+	}
+	return w, nil
+}
+
+// items are the approvals that a yes gives.
+func (q Question) items() []string {
+	return append(slices.Clone(q.New.Hosts), secretItems(q.New.Secrets, q.Net)...)
 }
 
 func (r *Registry) ask(ctx context.Context, approver Approver, q Question) error {
 	answer, err := approver.Approve(ctx, q)
 	if err != nil {
-		return fmt.Errorf("ask for network access of %s: %w", q.Name, err)
+		return fmt.Errorf("ask for %s for %s: %w", q.New, q.Name, err)
 	}
 	switch answer {
 	case AllowAlways:
-		return r.recordApproval(ctx, q.Name, q.New)
+		return r.recordApproval(ctx, q.Name, q.items())
 	case AllowOnce:
-		r.allowed.add(q.Name, q.New)
+		r.allowed.add(q.Name, q.items())
 		return nil
 	}
-	denials(ctx).add(q.Name, q.New)
+	denials(ctx).add(q.Name, q.items())
 	return deniedBy(q)
 }
 
 func deniedBy(q Question) error {
 	return &Refusal{
 		Step:    StepPermissions,
-		Message: fmt.Sprintf("a person did not allow %s network access to %s", q.Name, strings.Join(q.New, ", ")),
-		Hint:    "do it without these hosts, or tell the user what is missing",
-		Denied:  q.New,
+		Message: fmt.Sprintf("a person did not allow %s %s", q.Name, q.New),
+		Hint:    "do it without, or tell the user what is missing",
+		Denied:  append(slices.Clone(q.New.Hosts), q.New.Secrets...),
 	}
 }
 
@@ -308,6 +352,7 @@ func grantsOf(p *Permissions) Grants {
 	}
 	g.Net = orEmpty(p.Net)
 	g.Limits = p.Limits
+	g.Secrets = orEmpty(p.Secrets)
 	if p.Read != nil {
 		g.Read = p.Read
 	}

@@ -37,8 +37,9 @@ type Options struct {
 	Max       int       // capabilities; 500 when 0
 	ListBytes int       // size of a listing; 12 KiB when 0
 	Policy    Policy
-	Approver  Approver         // nil: nobody can be asked
-	Now       func() time.Time // nil: time.Now
+	Approver  Approver                 // nil: nobody can be asked
+	Reserved  func(secret string) bool // names that no capability may be given; nil: none
+	Now       func() time.Time         // nil: time.Now
 	// Inspect leaves everything as it is found: nothing is repaired, and nothing
 	// can be written.
 	Inspect bool

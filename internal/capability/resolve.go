@@ -22,6 +22,7 @@ type Runnable struct {
 	Lock       []byte          // of its remote dependencies, nil for none
 	Parameters json.RawMessage // JSON Schema of args, or nil
 	Grant      sandbox.Grant
+	Secrets    []string       // names of those that it is to get
 	Limits     sandbox.Limits // zero where the definition sets none
 	// Notes are for the person and the model: drift, what was not granted.
 	Notes []string
@@ -69,8 +70,15 @@ func (r *Registry) Resolve(ctx context.Context, name string, report func(Step)) 
 	limits := limitsOf(v.Definition.Permissions)
 	return &Runnable{
 		Name: v.Name, Version: v.Version, Hash: v.Hash, Source: v.Source, Lock: v.Lock, Parameters: v.Definition.Parameters,
-		Grant: grant, Limits: limits, Notes: notes,
+		Grant: grant, Secrets: secretsOf(v.Definition.Permissions), Limits: limits, Notes: notes,
 	}, nil
+}
+
+func secretsOf(p *Permissions) []string {
+	if p == nil {
+		return nil
+	}
+	return p.Secrets
 }
 
 func limitsOf(p *Permissions) sandbox.Limits {

@@ -32,6 +32,9 @@ type Permission struct {
 	Network NetworkState `json:"network"`
 	// Approved are the hosts that a person has allowed for good.
 	Approved []string `json:"approved"`
+	// Secrets are those that a person has allowed for good, each with the hosts
+	// that it may be used with.
+	Secrets []string `json:"secrets"`
 }
 
 // Permissions lists what each capability may do, by name. It asks nobody and
@@ -83,7 +86,9 @@ func (r *Registry) permission(e *entry, approved []string, revoked bool) Permiss
 	if v, err := r.active(e); err == nil { // else the entry is all that there is
 		declared = v.Definition.Permissions
 	}
-	p := Permission{Name: e.def.Name, Version: e.version, Grants: grantsOf(declared), Approved: orEmpty(approved)}
+	p := Permission{Name: e.def.Name, Version: e.version, Grants: grantsOf(declared), Secrets: approvedSecrets(approved)}
+	hosts, _ := splitApprovals(approved)
+	p.Approved = orEmpty(hosts)
 	p.Network = r.networkState(p, revoked)
 	return p
 }
@@ -104,8 +109,8 @@ func (r *Registry) networkState(p Permission, revoked bool) NetworkState {
 	return NetworkGranted
 }
 
-// Revoke takes the network away from a capability until a person approves it
-// again, whatever policy says, also for later versions. It returns what had been
+// Revoke takes the network and the secrets away from a capability until a person
+// approves it again, whatever policy says, also for later versions. It returns what had been
 // approved. The error matches [ErrNothingToDo] when it declares no hosts.
 func (r *Registry) Revoke(ctx context.Context, name string) ([]string, error) {
 	e, err := r.find(ctx, name)
@@ -118,7 +123,7 @@ func (r *Registry) Revoke(ctx context.Context, name string) ([]string, error) {
 	}
 	p := r.permission(e, approved, false)
 	if len(approved) == 0 && p.Network == NetworkNone {
-		return nil, nothingToDo(name + " has no network")
+		return nil, nothingToDo(name + " has neither network nor secrets")
 	}
 	err = r.opts.DB.Write(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "DELETE FROM approvals WHERE workspace = ? AND name = ?", r.workspace, name); err != nil {
@@ -131,7 +136,7 @@ func (r *Registry) Revoke(ctx context.Context, name string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("revoke the network of %s: %w", name, err)
 	}
-	return p.Approved, nil
+	return append(p.Approved, p.Secrets...), nil
 }
 
 func (r *Registry) isRevoked(ctx context.Context, name string) (bool, error) {

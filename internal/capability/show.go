@@ -23,6 +23,9 @@ type Info struct {
 	Grants     Grants     `json:"grants"`
 	// Approved are the hosts that a person has allowed for good.
 	Approved []string `json:"approved"`
+	// Secrets are those that a person has allowed for good, each with the hosts
+	// that it may be used with.
+	Secrets []string `json:"secrets"`
 	// Pending is the number of a version that waits for a person.
 	Pending  string        `json:"pending,omitempty"`
 	Versions []VersionInfo `json:"versions"`
@@ -51,9 +54,10 @@ func (r *Registry) Show(ctx context.Context, name string) (*Info, error) {
 	if err != nil {
 		return nil, err
 	}
+	hosts, _ := splitApprovals(approved)
 	info := &Info{
 		Definition: e.def, Status: status(e, used), Version: e.version, Hash: e.hash, Grants: grantsOf(e.def.Permissions),
-		Approved: orEmpty(approved), Usage: used.sum(name), Notes: []string{}, Dependencies: []sandbox.Dependency{},
+		Approved: orEmpty(hosts), Secrets: approvedSecrets(approved), Usage: used.sum(name), Notes: []string{}, Dependencies: []sandbox.Dependency{},
 	}
 	if info.Versions, err = r.versionInfos(ctx, name, e); err != nil {
 		return nil, err

@@ -111,6 +111,9 @@ func (g Grants) String() string {
 		}
 		return what + " " + strings.Join(paths, ", ")
 	}
+	if len(g.Secrets) > 0 {
+		net += "; gets " + secretsText(g.Secrets)
+	}
 	return net + "; " + files("reads", g.Read) + "; " + files("writes", g.Write)
 }
 

@@ -83,6 +83,8 @@ type app struct {
 	registry  *capability.Registry
 	sessions  *session.Store // nil until they are asked for
 	runner    *sandbox.Runner
+	secrets   agent.Secrets
+	handed    agent.HandedOut
 }
 
 // openOptions say how a workspace is opened.
@@ -110,7 +112,7 @@ func (c *command) open(ctx context.Context, cfg *config.Config, dirs config.Dirs
 	if isNew && !o.create {
 		return nil, &exitError{code: exitConfig, err: fmt.Errorf("the workspace %s does not exist yet; `tendril setup` creates it, and so does the first `tendril run`", path)}
 	}
-	a := &app{cfg: cfg, denoErr: denoErr, runner: c.runner(cfg, deno, dirs)}
+	a := &app{cfg: cfg, denoErr: denoErr, runner: c.runner(cfg, deno, dirs), secrets: capabilitySecrets{c.secrets()}}
 	var warnings []string
 	if a.workspace, warnings, err = workspace.Open(path); err != nil {
 		return nil, &exitError{code: exitConfig, err: err}
@@ -127,7 +129,7 @@ func (c *command) open(ctx context.Context, cfg *config.Config, dirs config.Dirs
 	a.registry, err = capability.Open(ctx, capability.Options{
 		Workspace: path, DB: a.db, Checker: a.runner, Max: cfg.Registry.MaxCapabilities, ListBytes: cmp.Or(o.listBytes, cfg.Registry.ListBytes),
 		Policy:   capability.Policy{Network: capability.Network(cfg.Sandbox.Network), AllowedDomains: cfg.Sandbox.AllowedDomains},
-		Approver: o.approver, Now: time.Now, Inspect: o.inspect,
+		Approver: o.approver, Now: time.Now, Inspect: o.inspect, Reserved: isOwnKey,
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.close())
@@ -242,5 +244,5 @@ func (a *app) limits() sandbox.Limits {
 
 // executor runs capabilities of the workspace.
 func (a *app) executor() *agent.Executor {
-	return &agent.Executor{Registry: a.registry, Runner: a.runner, Workspace: a.workspace.Path(), Limits: a.limits()}
+	return &agent.Executor{Registry: a.registry, Runner: a.runner, Workspace: a.workspace.Path(), Limits: a.limits(), Secrets: a.secrets, Handed: &a.handed}
 }

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,7 +10,6 @@ import (
 
 	"github.com/tendril-agent/tendril/internal/agent"
 	"github.com/tendril-agent/tendril/internal/capability"
-	"github.com/tendril-agent/tendril/internal/sandbox"
 	"github.com/tendril-agent/tendril/internal/terminal"
 )
 
@@ -69,23 +66,11 @@ func (k *keyApprover) Approve(ctx context.Context, q capability.Question) (capab
 // question is what the person reads. What came from a model is cleaned and
 // quoted.
 func question(q capability.Question) string {
-	q.New, q.Net = hostNames(q.New), hostNames(q.Net)
 	if q.Name == "" {
-		return fmt.Sprintf("May the capabilities of this workspace reach %s?", terminal.Line(strings.Join(q.New, ", ")))
+		return terminal.Line(q.Ask())
 	}
-	name := strings.TrimSpace(q.Name + " " + q.Version)
-	text := fmt.Sprintf("May %s reach %s?\n  it says it does: %q", name, strings.Join(q.New, ", "), q.Capability)
+	text := fmt.Sprintf("%s\n  it says it does: %q", q.Ask(), q.Capability)
+	q.Net = capability.HostNames(q.Net)
 	text += "\n  all that it may do then: " + q.Grants.String()
 	return terminal.Clean(text)
-}
-
-// hostNames are hosts as a person calls them.
-func hostNames(hosts []string) []string {
-	names := slices.Clone(hosts)
-	for i, h := range names {
-		if h == sandbox.AnyHost {
-			names[i] = "any public host"
-		}
-	}
-	return names
 }

@@ -215,6 +215,7 @@ func infoText(i *capability.Info) string {
 	if len(i.Approved) > 0 {
 		row("approved", strings.Join(i.Approved, ", "))
 	}
+	row("secrets", strings.Join(i.Secrets, "\n"))
 	if i.Pending != "" {
 		row("waiting", fmt.Sprintf("%s waits for you: tendril capability approve %s", i.Pending, d.Name))
 	}

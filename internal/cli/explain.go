@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tendril-agent/tendril/internal/agent"
+	"github.com/tendril-agent/tendril/internal/capability"
 	"github.com/tendril-agent/tendril/internal/sandbox"
 	"github.com/tendril-agent/tendril/internal/terminal"
 )
@@ -42,7 +43,7 @@ func grantText(g sandbox.Grant) string {
 	}
 	net := "no network"
 	if len(g.Net) > 0 {
-		net = "network: " + strings.Join(hostNames(g.Net), ", ")
+		net = "network: " + strings.Join(capability.HostNames(g.Net), ", ")
 	}
 	return net + "\n" + paths("reads", g.Read) + "\n" + paths("writes", g.Write)
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/tendril-agent/tendril/internal/host"
+	"github.com/tendril-agent/tendril/internal/sandbox"
 	"github.com/tendril-agent/tendril/internal/secret"
 )
 
@@ -22,7 +22,9 @@ func (c *command) secretCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secret",
 		Short: "Keep keys in the keychain, or in a private file",
-		Long: `Keep the keys of providers in the keychain of the operating system. Where there is none they go into a
+		Long: `Keep the keys of providers, and secrets for capabilities, in the keychain of the operating system. A
+capability gets a secret only if it declares its name (permissions.secrets) and you allow that once; it is
+a variable of the environment of its runs, and taken out of what they print. Where there is none they go into a
 file that only you may read; it is not encrypted, and that is said. A variable of the environment with
 the same name wins. A value is never shown.
 
@@ -120,8 +122,12 @@ func (c *command) keep(name, value string) (setResult, error) {
 	if strings.TrimSpace(c.Getenv(name)) != "" {
 		r.Warnings = append(r.Warnings, name+" is also set in the environment, which wins; to use the kept one: unset "+name)
 	}
-	if !slices.Contains(secretNames(), name) {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("no provider has a key of this name, so nothing uses it yet; the keys of providers are %s", strings.Join(keyNames(), ", ")))
+	if !isOwnKey(name) {
+		if err := sandbox.CheckSecretName(name); err != nil {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("no capability can get it: %v", err))
+		} else if len(value) < sandbox.MinSecret {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("no capability can get it: with fewer than %d characters it could not be kept out of results", sandbox.MinSecret))
+		}
 	}
 	return r, nil
 }

@@ -71,6 +71,9 @@ type Grants struct {
 	Write    []string        `json:"write"`
 	Limits   json.RawMessage `json:"limits,omitempty"`
 	Approved []string        `json:"approved" doc:"Hosts that a person has allowed for good"`
+	Secrets  []string        `json:"secrets" doc:"Names of those that it asks for"`
+	// ApprovedSecrets are those that a person has allowed.
+	ApprovedSecrets []string `json:"approvedSecrets" doc:"Secrets that a person has allowed for good, each with the hosts that it may be used with"`
 }
 
 // CapabilityVersion is a version that is kept, or the record of a deletion.
@@ -179,7 +182,7 @@ func (h *Host) getCapability(ctx context.Context, in *CapabilityPath) (*of[Capab
 		Name: info.Definition.Name, Definition: info.Definition, Version: info.Version, Hash: info.Hash, Status: info.Status,
 		CreatedBy: info.CreatedBy, Updated: info.Updated, Source: info.Source, Pending: info.Pending, Versions: []CapabilityVersion{}, Gate: []Step{},
 		Runs: info.Usage.Runs, Succeeded: info.Usage.Succeeded, LastRun: info.Usage.Last, Notes: info.Notes,
-		Grants: Grants{info.Grants.Net, info.Grants.Read, info.Grants.Write, info.Grants.Limits, info.Approved},
+		Grants: Grants{info.Grants.Net, info.Grants.Read, info.Grants.Write, info.Grants.Limits, info.Approved, info.Grants.Secrets, info.Secrets},
 	}
 	out.Dependencies = []Dependency{}
 	for _, d := range info.Dependencies {

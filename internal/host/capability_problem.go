@@ -36,8 +36,8 @@ func capabilityProblem(err error) error {
 		}
 		return p
 	case errors.As(err, &pending):
-		p := problemOf(http.StatusConflict, "pending", fmt.Errorf("%s %s was not run: it wants network access to %s, which nobody has allowed, and nobody is asked here",
-			pending.Name, pending.Version, strings.Join(pending.Net, ", ")))
+		p := problemOf(http.StatusConflict, "pending", fmt.Errorf("%s %s was not run: it wants %s, which nobody has allowed, and nobody is asked here",
+			pending.Name, pending.Version, pending.Wants))
 		p.Hint = "allow it in a terminal: " + pending.Command
 		return p
 	case errors.As(err, &refusal):

@@ -23,6 +23,7 @@ type Permission struct {
 	Text       string   `json:"text"`
 	Capability string   `json:"capability,omitempty"`
 	Hosts      []string `json:"hosts" doc:"That are asked about"`
+	NewSecrets []string `json:"newSecrets" doc:"Secrets that are asked about: it could send them to any host of net"`
 	Net        []string `json:"net" doc:"All hosts that it may reach if this is allowed"`
 	Read       []string `json:"read" doc:"What it may read, relative to the workspace"`
 	Write      []string `json:"write" doc:"What it may write"`
@@ -60,6 +61,7 @@ func (h *Host) ask(c *child, r *jsonrpc.Request) (any, error) {
 				Tendril struct {
 					Capability string            `json:"capability"`
 					Hosts      []string          `json:"hosts"`
+					Secrets    []string          `json:"secrets"`
 					Grants     capability.Grants `json:"grants"`
 					Hash       string            `json:"sha256"`
 				} `json:"tendril"`
@@ -78,7 +80,7 @@ func (h *Host) ask(c *child, r *jsonrpc.Request) (any, error) {
 	list := func(texts []string) []string { return append([]string{}, texts...) } // never null
 	q := &question{answer: make(chan string, 1), Permission: Permission{
 		ID: strings.ToLower(rand.Text()), CallID: p.ToolCall.ID, Title: p.ToolCall.Title,
-		Capability: about.Capability, Hosts: list(about.Hosts), Hash: about.Hash,
+		Capability: about.Capability, Hosts: list(about.Hosts), NewSecrets: list(about.Secrets), Hash: about.Hash,
 		Net: list(about.Grants.Net), Read: list(about.Grants.Read), Write: list(about.Grants.Write), Secrets: list(about.Grants.Secrets),
 	}}
 	for _, part := range p.ToolCall.Content {

@@ -263,7 +263,7 @@ func runWithAllPermissions(t *testing.T, f *fixture, job Job) Result {
 	ctx, stop := context.WithCancelCause(t.Context())
 	defer stop(nil)
 	defer time.AfterFunc(job.Limits.Timeout, func() { stop(errTimedOut) }).Stop()
-	out := newOutput(job.Limits.OutputBytes, frameMarker(r.nonce), stop, nil)
+	out := newOutput(job.Limits.OutputBytes, frameMarker(r.nonce), nil, stop, nil)
 	args := []string{"run", "--allow-all", "--no-prompt", "--quiet", "--no-config", "--node-modules-dir=none", "--no-lock", "--no-remote", "--no-npm",
 		"--v8-flags=--max-old-space-size=256", stage.bootstrap()}
 	proxy, err := egress.New(egress.Options{Allow: job.Grant.Net, Resolver: f.net, Dial: f.net.dial})

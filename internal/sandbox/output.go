@@ -24,13 +24,13 @@ type output struct {
 
 const noiseFactor = 16
 
-func newOutput(limit int64, marker []byte, stop func(error), emit func(stream, line string)) *output {
+func newOutput(limit int64, marker []byte, redact *Redactor, stop func(error), emit func(stream, line string)) *output {
 	o := &output{limit: limit, stop: stop, value: append(marker[:len(marker):len(marker)], frameValue)}
-	o.out = capture{head: limit - limit/8}
-	o.err = capture{head: limit / 16, tail: limit/8 - limit/16}
+	o.out = capture{head: limit - limit/8, redact: redact}
+	o.err = capture{head: limit / 16, tail: limit/8 - limit/16, redact: redact}
 	if emit != nil {
-		o.out.live = &liner{marker: marker, room: o.out.head, emit: func(line string) { emit("stdout", line) }}
-		o.err.live = &liner{marker: marker, room: limit / 8, emit: func(line string) { emit("stderr", line) }}
+		o.out.live = &liner{marker: marker, redact: redact, room: o.out.head, emit: func(line string) { emit("stdout", line) }}
+		o.err.live = &liner{marker: marker, redact: redact, room: limit / 8, emit: func(line string) { emit("stderr", line) }}
 	}
 	return o
 }
@@ -88,6 +88,7 @@ type capture struct {
 	begin      int
 	dropped    int64
 	live       *liner
+	redact     *Redactor
 }
 
 func (c *capture) add(p []byte) {
@@ -124,12 +125,19 @@ func (c *capture) parts() (head, tail []byte) {
 	if c.dropped == 0 {
 		return append(c.first[:len(c.first):len(c.first)], last...), nil
 	}
-	return wholeRunes(c.first), wholeRunes(afterCut(last))
+	first := c.first
+	if c.redact != nil { // what is left of a secret at a cut could not be told from text
+		margin := c.redact.margin()
+		first, last = []byte(c.redact.Text(string(first))), []byte(c.redact.Text(string(last)))
+		first, last = first[:max(0, len(first)-margin)], last[min(margin, len(last)):]
+	}
+	return wholeRunes(first), wholeRunes(afterCut(last))
 }
 
 // liner hands out lines while they are printed, without frames.
 type liner struct {
 	marker []byte
+	redact *Redactor
 	emit   func(line string)
 	room   int64 // bytes that may still be handed out
 	buf    []byte
@@ -169,7 +177,15 @@ func (l *liner) end() {
 // spill hands out the beginning of a very long line, and keeps what could be
 // the beginning of a frame or of a character.
 func (l *liner) spill() {
-	line, frame := l.take(len(wholeRunes(l.buf[:len(l.buf)-len(l.marker)])))
+	held := max(len(l.marker), l.redact.margin())
+	if held >= len(l.buf) {
+		return
+	}
+	if l.redact != nil && !bytes.Contains(l.buf, l.marker) {
+		l.buf = []byte(l.redact.Text(string(l.buf)))
+		held = min(held, len(l.buf))
+	}
+	line, frame := l.take(len(wholeRunes(l.buf[:len(l.buf)-held])))
 	if len(line) > 0 {
 		l.send(line)
 	}
@@ -201,7 +217,7 @@ func lastWords(line []byte) bool {
 
 func (l *liner) send(line []byte) {
 	if l.room -= int64(len(line)) + 1; l.room >= 0 {
-		l.emit(cleanText(line))
+		l.emit(l.redact.Text(cleanText(line)))
 	}
 }
 

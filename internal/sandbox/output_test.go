@@ -96,7 +96,7 @@ func FuzzSplitFrames(f *testing.F) {
 func sameHoweverCut(t *testing.T, raw []byte, size int) {
 	t.Helper()
 	feed := func(size int) (kept string, lines []string, returned bool) {
-		o := newOutput(1<<20, frameMarker(testNonce), func(error) {}, func(_, line string) { lines = append(lines, line) })
+		o := newOutput(1<<20, frameMarker(testNonce), nil, func(error) {}, func(_, line string) { lines = append(lines, line) })
 		o.returned = func() { returned = true }
 		for rest := raw; len(rest) > 0; {
 			n := min(size, len(rest))
@@ -116,7 +116,7 @@ func sameHoweverCut(t *testing.T, raw []byte, size int) {
 
 func TestOutput_HeadAndTail(t *testing.T) {
 	for _, size := range []int{1, 7, 100, 5000} {
-		o := newOutput(1600, nil, func(error) {}, nil)
+		o := newOutput(1600, nil, nil, func(error) {}, nil)
 		text := strings.Repeat("0123456789", 500)
 		for rest := text; rest != ""; {
 			n := min(size, len(rest))
@@ -132,7 +132,7 @@ func TestOutput_HeadAndTail(t *testing.T) {
 
 func TestOutput_Stops(t *testing.T) {
 	stopped := 0
-	o := newOutput(800, nil, func(error) { stopped++ }, nil)
+	o := newOutput(800, nil, nil, func(error) { stopped++ }, nil)
 	for range 100 {
 		o.stdout().Write(bytes.Repeat([]byte("x"), 50))
 	}

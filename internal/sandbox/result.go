@@ -76,7 +76,7 @@ func (r *run) read(out *output) printed {
 	stdout, frames := splitFrames(append(head, tail...), marker)
 	p := printed{started: find(frames, frameStarted) != nil, stdout: r.clean(stdout)}
 	if value := find(frames, frameValue); value != nil && json.Valid(value.payload) {
-		p.value = escapeUnwanted(r.stage.hide(string(value.payload)))
+		p.value = r.redactJSON(escapeUnwanted(r.stage.hide(string(value.payload))))
 	}
 	r.readStderr(&p, out, marker)
 	p.stderr, p.heapFull = cutCrash(p.stderr)
@@ -129,7 +129,23 @@ func cutCrash(stderr string) (text string, heapFull bool) {
 	return stderr, false
 }
 
-func (r *run) clean(raw []byte) string { return advise(r.stage.hide(cleanText(raw))) }
+func (r *run) clean(raw []byte) string {
+	return r.redact.Text(advise(r.stage.hide(cleanText(raw))))
+}
+
+// redactJSON takes secrets out of a JSON text. Where they were more than text in
+// it, such as a number, the whole becomes a string.
+func (r *run) redactJSON(value []byte) []byte {
+	if r.redact == nil {
+		return value
+	}
+	text := r.redact.Text(string(value))
+	if json.Valid([]byte(text)) {
+		return []byte(text)
+	}
+	quoted, _ := json.Marshal(text) // a string
+	return quoted
+}
 
 // answer is the text of a run that went well.
 func (r *run) answer(p printed) string {

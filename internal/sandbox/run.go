@@ -93,7 +93,7 @@ func (r *Runner) Run(ctx context.Context, job Job) (Result, error) {
 	if ctx.Err() != nil {
 		return cancelledEarly(begin), nil
 	}
-	run := &run{job: job, as: ownerOf(job.Workspace), access: access, nonce: newNonce(), begin: begin}
+	run := &run{job: job, as: ownerOf(job.Workspace), access: access, nonce: newNonce(), begin: begin, redact: job.redactor()}
 	defer r.warmUpAfter(run)
 	if w := r.takeWarm(run.key(r)); w != nil {
 		if result, ok := w.do(ctx, r, run); ok {
@@ -148,7 +148,8 @@ type run struct {
 	begin  time.Time
 	as     *jail.User
 	cell   *cell // where it runs in the operating system layer
-	warm   bool  // it read its preface already
+	redact *Redactor
+	warm   bool // it read its preface already
 	layer  OSLayer
 	peaks  Peaks
 	flags  []string // kept when they are to be explained
@@ -161,7 +162,7 @@ type run struct {
 func (r *run) bounded(ctx context.Context) (runCtx context.Context, out *output, stop func(error), end func()) {
 	runCtx, cancel := context.WithCancelCause(ctx)
 	deadline := time.AfterFunc(r.job.Limits.Timeout, func() { cancel(errTimedOut) })
-	out = newOutput(r.job.Limits.OutputBytes, frameMarker(r.nonce), cancel, r.emit())
+	out = newOutput(r.job.Limits.OutputBytes, frameMarker(r.nonce), r.redact, cancel, r.emit())
 	out.returned = func() { time.AfterFunc(grace, func() { cancel(errReturned) }) }
 	return runCtx, out, cancel, func() {
 		deadline.Stop()
@@ -276,8 +277,38 @@ func (r *run) begun(ctx context.Context, p *jail.Process, proxy *egress.Proxy, s
 	return func() {
 		unwatch()
 		closeProxy()
-		r.net, r.more = proxy.Decisions(), proxy.Unlisted()
+		r.net, r.more = r.redacted(proxy.Decisions()), r.redactedHosts(proxy.Unlisted())
 	}
+}
+
+// redactor takes out what a run was given, and what it must not tell either.
+func (j *Job) redactor() *Redactor {
+	all := maps.Clone(j.Hide)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, j.Secrets)
+	return NewRedactor(all)
+}
+
+// redacted takes secrets out of decisions: a host that was asked for may hold one.
+func (r *run) redacted(decisions []egress.Decision) []egress.Decision {
+	for i := range decisions {
+		d := &decisions[i]
+		d.Host, d.Reason = r.redact.Text(d.Host), r.redact.Text(d.Reason)
+	}
+	return decisions
+}
+
+func (r *run) redactedHosts(counts map[string]int) map[string]int {
+	if r.redact == nil {
+		return counts
+	}
+	out := map[string]int{}
+	for host, n := range counts {
+		out[r.redact.Text(host)] += n
+	}
+	return out
 }
 
 // secretEnvironment are the secrets of a job as its environment, sorted.

@@ -52,8 +52,10 @@ type Job struct {
 	Workspace string // absolute
 	Grant     Grant
 	Limits    Limits
-	// Secrets are variables of the environment of this run alone.
+	// Secrets are variables of the environment of this run alone. They are taken
+	// out of all that comes from it, and so are those of Hide, which it does not get.
 	Secrets map[string]string
+	Hide    map[string]string
 	// Output, if set, gets each line as it is printed, cleaned like the result.
 	// It is called from one goroutine at a time, and not after Run returned.
 	Output func(stream, line string)

@@ -183,7 +183,7 @@ func (w *warm) drop() {
 // then.
 func (w *warm) do(ctx context.Context, runner *Runner, r *run) (result Result, ok bool) {
 	defer w.stage.Close()
-	w.job, w.begin, w.flags = r.job, r.begin, nil
+	w.job, w.begin, w.redact, w.flags = r.job, r.begin, r.redact, nil
 	if w.job.Explain {
 		w.denoFlags(len(w.access.net) > 0)
 	}
