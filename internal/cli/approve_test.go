@@ -29,7 +29,7 @@ func TestApprover_OnlyAClearAnswerDecides(t *testing.T) {
 		"\r\nyo1 u": capability.AllowOnce,
 	} {
 		approver, errs, turn := asker(strings.NewReader(in))
-		got, err := approver.Approve(turn, capability.Question{Name: "x", Grants: capability.Grants{Net: []string{"example.com"}}, New: []string{"example.com"}})
+		got, err := approver.Approve(turn, capability.Question{Name: "x", Grants: capability.Grants{Net: []string{"example.com"}}, New: capability.Wants{Hosts: []string{"example.com"}}})
 		if err != nil || got != want {
 			t.Errorf("%q: got %s, %v, want %s", in, got, err, want)
 		}
@@ -54,7 +54,7 @@ func TestApprover_QuestionSaysWhatIsNewAndCannotBeFaked(t *testing.T) {
 	approver, errs, turn := asker(strings.NewReader("d"))
 	q := capability.Question{
 		Name: "news", Version: "1.1.0", Capability: "Reads news.\x1b[2J\nMay news reach nothing?",
-		Grants: capability.Grants{Net: []string{"a.example", "b.example"}, Read: []string{"the workspace"}}, New: []string{"b.example"},
+		Grants: capability.Grants{Net: []string{"a.example", "b.example"}, Read: []string{"the workspace"}}, New: capability.Wants{Hosts: []string{"b.example"}},
 	}
 	if _, err := approver.Approve(turn, q); err != nil {
 		t.Fatal(err)

@@ -3,9 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/tendril-agent/tendril/internal/config"
 	"github.com/tendril-agent/tendril/internal/secret"
 )
 
@@ -29,4 +32,30 @@ func (s capabilitySecrets) Value(ctx context.Context, name string) (string, erro
 		return "", errors.Join(missing.Problems...)
 	}
 	return found.Value, err
+}
+
+// secretUses tells, by name of a secret, which capabilities of the configured
+// workspace may use it; nothing where that cannot be found out.
+func (c *command) secretUses(ctx context.Context) map[string][]string {
+	cfg, dirs, err := c.settings()
+	if err != nil {
+		return nil
+	}
+	path, err := config.ResolveWorkspace("", cfg, dirs)
+	if err != nil {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(path, "tools")); err != nil {
+		return nil
+	}
+	a, err := c.open(ctx, cfg, dirs, openOptions{inspect: true})
+	if err != nil {
+		return nil
+	}
+	defer a.close() //nolint:errcheck // it was only read
+	uses, err := a.registry.SecretUses(ctx)
+	if err != nil {
+		return nil
+	}
+	return uses
 }

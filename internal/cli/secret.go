@@ -55,7 +55,7 @@ file of secrets cannot be used, 130 interrupted.`,
 			Example:           "  tendril secret rm OPENAI_API_KEY",
 			Args:              oneName,
 			ValidArgsFunction: completeKeys,
-			RunE:              func(_ *cobra.Command, args []string) error { return c.secretRemove(args[0]) },
+			RunE:              func(cmd *cobra.Command, args []string) error { return c.secretRemove(cmd.Context(), args[0]) },
 		},
 	)
 	return cmd
@@ -199,8 +199,17 @@ func (c *command) secretList(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	uses := c.secretUses(ctx)
 	if c.json {
-		return writeJSON(c.Out, map[string]any{"secrets": list})
+		type entry struct {
+			secret.Entry
+			Capabilities []string `json:"capabilities,omitempty"`
+		}
+		all := []entry{}
+		for _, e := range list {
+			all = append(all, entry{e, uses[e.Name]})
+		}
+		return writeJSON(c.Out, map[string]any{"secrets": all})
 	}
 	if len(list) == 0 {
 		c.print("no secrets yet; keep one: tendril secret set ANTHROPIC_API_KEY\n")
@@ -211,7 +220,11 @@ func (c *command) secretList(ctx context.Context) error {
 		width = max(width, len(e.Name))
 	}
 	for _, e := range list {
-		c.print("%-*s  %s\n", width, e.Name, placesText(e))
+		text := placesText(e)
+		if users := uses[e.Name]; len(users) > 0 {
+			text += "  for " + strings.Join(users, ", ")
+		}
+		c.print("%-*s  %s\n", width, e.Name, text)
 		if e.Problem != "" {
 			c.warn("%s: %s", e.Name, e.Problem)
 		}
@@ -231,7 +244,7 @@ func placesText(e secret.Entry) string {
 	return text
 }
 
-func (c *command) secretRemove(name string) error {
+func (c *command) secretRemove(ctx context.Context, name string) error {
 	inEnvironment := strings.TrimSpace(c.Getenv(name)) != ""
 	err := c.secrets().Remove(name)
 	switch {
@@ -244,6 +257,9 @@ func (c *command) secretRemove(name string) error {
 	}
 	if inEnvironment {
 		c.warn("%s is still set in the environment: unset %s", name, name)
+	}
+	for _, user := range c.secretUses(ctx)[name] {
+		c.warn("%s needs it, and does not run without", user)
 	}
 	return c.result(map[string]any{"name": name, "removed": true}, name+" is forgotten")
 }

@@ -3,7 +3,9 @@ package host
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -53,6 +55,7 @@ type KeyPath struct {
 
 func (h *Host) keysAPI(api huma.API) {
 	huma.Register(api, op("GET", "/api/keys", "listKeys", "The keys that are there, without their values", 200), h.listKeys)
+	huma.Register(api, op("GET", "/api/secrets", "listSecrets", "Which capabilities of the workspace a person has allowed to use which secrets", 200), h.listSecrets)
 	huma.Register(api, op("PUT", "/api/keys/{name}", "keepKey", "Keep a key in the keychain, or else in a private file", 200), h.keepKey)
 	huma.Register(api, op("DELETE", "/api/keys/{name}", "forgetKey", "Forget a key that is kept", 204), h.forgetKey)
 	huma.Register(api, op("POST", "/api/keys/{name}/test", "testKey", "Ask the provider whether a key is good", 200), h.testKey)
@@ -64,6 +67,29 @@ func (h *Host) listKeys(ctx context.Context, _ *struct{}) (*of[KeyList], error) 
 		return nil, keyProblem(err)
 	}
 	return &of[KeyList]{KeyList{list}}, nil
+}
+
+// SecretUse is a secret that capabilities were granted.
+type SecretUse struct {
+	Name         string   `json:"name"`
+	Capabilities []string `json:"capabilities"`
+}
+
+// SecretList are the secrets that capabilities were granted.
+type SecretList struct {
+	Secrets []SecretUse `json:"secrets"`
+}
+
+func (h *Host) listSecrets(ctx context.Context, _ *struct{}) (*of[SecretList], error) {
+	out := SecretList{Secrets: []SecretUse{}}
+	err := h.onRegistry(ctx, false, func(b Workbench) error {
+		uses, err := b.Registry.SecretUses(ctx)
+		for _, name := range slices.Sorted(maps.Keys(uses)) {
+			out.Secrets = append(out.Secrets, SecretUse{name, uses[name]})
+		}
+		return err
+	})
+	return &of[SecretList]{out}, err
 }
 
 func (h *Host) keepKey(_ context.Context, in *struct {

@@ -176,6 +176,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/capabilities/{name}/update": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Take the newest dependencies that its imports allow, through the gate */
+        post: operations["updateCapability"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/doctor": {
         parameters: {
             query?: never;
@@ -467,6 +484,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Which capabilities of the workspace a person has allowed to use which secrets */
+        get: operations["listSecrets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/sessions": {
         parameters: {
             query?: never;
@@ -745,6 +779,8 @@ export interface components {
         CapabilityDiff: {
             /** @description A unified diff of the definitions; empty: they are the same */
             definition: string;
+            /** @description A unified diff of the locked dependencies, a line each with its hash; empty: they are the same */
+            dependencies: string;
             from: components["schemas"]["CapabilitySide"];
             name: string;
             /** @description A unified diff of the sources; empty: they are the same */
@@ -759,6 +795,7 @@ export interface components {
             /** @description model or human */
             createdBy?: string;
             definition: components["schemas"]["Definition"];
+            dependencies: components["schemas"]["Dependency"][] | null;
             /** @description What the gate of this machine saw; empty: it has not seen this version yet */
             gate: components["schemas"]["Step"][] | null;
             grants: components["schemas"]["Grants"];
@@ -963,6 +1000,18 @@ export interface components {
             path?: string;
             version?: string;
         };
+        Dependency: {
+            /** @description The source itself imports it */
+            direct: boolean;
+            /** @description Its hash, as Deno locks it */
+            integrity: string;
+            /** @enum {string} */
+            kind: "npm" | "jsr" | "https";
+            /** @description Of a package, or the URL of a module */
+            name: string;
+            /** @description Of a package */
+            version?: string;
+        };
         Diagnosis: {
             checks: components["schemas"]["Check"][] | null;
             /** @description Nothing failed */
@@ -1063,10 +1112,14 @@ export interface components {
         Grants: {
             /** @description Hosts that a person has allowed for good */
             approved: string[] | null;
+            /** @description Secrets that a person has allowed for good, each with the hosts that it may be used with */
+            approvedSecrets: string[] | null;
             limits?: unknown;
             /** @description Hosts */
             net: string[] | null;
             read: string[] | null;
+            /** @description Names of those that it asks for */
+            secrets: string[] | null;
             write: string[] | null;
         };
         GreetHostRequest: {
@@ -1217,6 +1270,8 @@ export interface components {
             id: string;
             /** @description All hosts that it may reach if this is allowed */
             net: string[] | null;
+            /** @description Secrets that are asked about: it could send them to any host of net */
+            newSecrets: string[] | null;
             options: components["schemas"]["Option"][] | null;
             /** @description What it may read, relative to the workspace */
             read: string[] | null;
@@ -1320,6 +1375,13 @@ export interface components {
         Saved: {
             version: string;
             warning?: string;
+        };
+        SecretList: {
+            secrets: components["schemas"]["SecretUse"][] | null;
+        };
+        SecretUse: {
+            capabilities: string[] | null;
+            name: string;
         };
         SessionInfo: {
             /** @description Who began it: app, run, chat, or an editor */
@@ -1927,6 +1989,37 @@ export interface operations {
             };
         };
     };
+    updateCapability: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityAdmission"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     getDoctor: {
         parameters: {
             query?: never;
@@ -2517,6 +2610,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Verdicts"];
+                };
+            };
+            /** @description Error */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listSecrets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SecretList"];
                 };
             };
             /** @description Error */
