@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -127,11 +130,48 @@ func (t *translator) callFinished(e agent.Event) {
 		shown = append(t.diff(c), content(admitted(e.Result))...)
 		t.kept[c.name] = c.code
 	}
-	t.finish(e.CallID, sdk.ToolCallStatusCompleted, shown, e.Result.Detail)
+	var named []sdk.ToolCallLocation
+	if e.Tool == agent.ExecuteTool {
+		links, locations := t.files(e.Result.Detail)
+		shown, named = append(shown, links...), locations
+	}
+	t.finish(e.CallID, sdk.ToolCallStatusCompleted, shown, e.Result.Detail, named...)
+}
+
+// files are links to the files that a result names, and where they are.
+func (t *translator) files(detail json.RawMessage) (links []sdk.ToolCallContent, locations []sdk.ToolCallLocation) {
+	var x agent.Execution
+	if json.Unmarshal(detail, &x) != nil {
+		return nil, nil
+	}
+	t.session.mu.Lock()
+	folder := t.session.folder
+	t.session.mu.Unlock()
+	files := x.Files
+	if x.File != "" {
+		files = append([]agent.File{{Path: x.File, MediaType: "text/plain", Bytes: int64(len(x.Text))}}, files...)
+	}
+	for _, f := range files {
+		full := filepath.Join(folder, filepath.FromSlash(f.Path))
+		block := sdk.ResourceLinkBlock(path.Base(f.Path), fileURI(full))
+		block.ResourceLink.MimeType, block.ResourceLink.Size = &f.MediaType, sdk.Ptr(int(f.Bytes))
+		links = append(links, sdk.ToolContent(block))
+		locations = append(locations, sdk.ToolCallLocation{Path: full})
+	}
+	return links, locations
+}
+
+// fileURI is the address of a file by its absolute path.
+func fileURI(full string) string {
+	slashed := filepath.ToSlash(full)
+	if !strings.HasPrefix(slashed, "/") {
+		slashed = "/" + slashed // a drive of Windows
+	}
+	return (&url.URL{Scheme: "file", Path: slashed}).String()
 }
 
 // finish sends the last update of a call.
-func (t *translator) finish(id string, status sdk.ToolCallStatus, shown []sdk.ToolCallContent, detail json.RawMessage) {
+func (t *translator) finish(id string, status sdk.ToolCallStatus, shown []sdk.ToolCallContent, detail json.RawMessage, named ...sdk.ToolCallLocation) {
 	c := t.calls[id]
 	delete(t.calls, id)
 	t.order = slices.DeleteFunc(t.order, func(other string) bool { return other == id })
@@ -141,6 +181,9 @@ func (t *translator) finish(id string, status sdk.ToolCallStatus, shown []sdk.To
 	}
 	if c.tool == agent.RegisterTool && status == sdk.ToolCallStatusCompleted && c.path != "" {
 		opts = append(opts, sdk.WithUpdateLocations([]sdk.ToolCallLocation{{Path: c.path}}))
+	}
+	if len(named) > 0 {
+		opts = append(opts, sdk.WithUpdateLocations(named))
 	}
 	t.send(sdk.UpdateToolCall(sdk.ToolCallId(id), opts...))
 }

@@ -166,6 +166,11 @@ type Execution struct {
 	Hash    string `json:"hash"`
 	// Notes are for the person: drift, what was not granted.
 	Notes []string `json:"notes,omitempty"`
+	// File is where the whole text is, relative to the folder of the session, when
+	// the model sees only a part of it.
+	File string `json:"file,omitempty"`
+	// Files are those of that folder that the result names.
+	Files []File `json:"files,omitempty"`
 	sandbox.Result
 	// Grant and Limits are what the run had, if that is to be explained.
 	Grant  *sandbox.Grant  `json:"grant,omitempty"`
@@ -192,7 +197,7 @@ func (x *Executor) Call(ctx context.Context, in Invocation, report func(Progress
 	if err != nil {
 		return refused(ctx, err)
 	}
-	result := Result{Status: Completed, Text: forModel(execution.Text), Detail: marshal(execution)}
+	result := Result{Status: Completed, Text: forModel(execution.Text, execution.File), Detail: marshal(execution)}
 	if execution.Outcome != sandbox.OK {
 		// Not every provider marks a result as an error, so its text does.
 		result.Status, result.Text = Failed, fmt.Sprintf("%s failed: %s", execution.Name, result.Text)
@@ -246,6 +251,12 @@ func (x *Executor) Execute(ctx context.Context, name string, args json.RawMessag
 		return nil, err
 	}
 	execution := &Execution{Name: version.Name, Version: version.Version, Hash: version.Hash, Notes: version.Notes, Result: result, source: version.Source}
+	execution.Files = namedFiles(x.Workspace, &execution.Result)
+	if isLong(execution.Text) {
+		if execution.File, err = keepResult(x.Workspace, execution.Name, execution.Text, started); err != nil {
+			execution.Notes = append(execution.Notes, fmt.Sprintf("its long result could not be kept in a file: %v", err))
+		}
+	}
 	if x.Explain {
 		limits := job.Limits.WithDefaults()
 		execution.Grant, execution.Limits = &job.Grant, &limits
@@ -272,9 +283,12 @@ const (
 	modelTail = 10 << 10 // and of its end
 )
 
-// forModel shortens a result to what the model reads.
-func forModel(text string) string {
-	if len(text) <= modelHead+modelTail {
+// isLong reports whether the model sees only a part of a text.
+func isLong(text string) bool { return len(text) > modelHead+modelTail }
+
+// forModel shortens a result to what the model reads. file is where all of it is.
+func forModel(text, file string) string {
+	if !isLong(text) {
 		return text
 	}
 	head, tail := text[:modelHead], text[len(text)-modelTail:]
@@ -285,7 +299,11 @@ func forModel(text string) string {
 		tail = tail[1:]
 	}
 	left := len(text) - len(head) - len(tail)
-	return fmt.Sprintf("%s\n[… %d of %d bytes left out here; return less, or only what is needed …]\n%s", head, left, len(text), tail)
+	advice := "return less, or only what is needed"
+	if file != "" {
+		advice = fmt.Sprintf("all of it is in the file %s of the workspace, for a capability to read; or return only what is needed", file)
+	}
+	return fmt.Sprintf("%s\n[… %d of %d bytes left out here; %s …]\n%s", head, left, len(text), advice, tail)
 }
 
 // cancelledOr says what the model should read of a call that a cancel ended.

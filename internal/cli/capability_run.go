@@ -26,15 +26,20 @@ func (c *command) capabilityRun(ctx context.Context, a *app, args []string, expl
 	if err := a.ready(ctx); err != nil {
 		return err
 	}
-	status := newStatusLine(c.Err, false)
+	status := newStatusLine(c.Err, c.ErrTTY && !c.json && c.Getenv("TERM") != "dumb")
+	defer status.clear()
 	r := newRenderer(c.Out, status, c.style())
 	executor := a.executor()
 	executor.Explain = explain
 	x, err := executor.Execute(ctx, args[0], arguments, "", func(p agent.Progress) {
-		if p.Step != "" && p.State != "running" {
+		switch {
+		case p.Stream != "":
+			status.wait(terminal.Line(clip(p.Line, 200))) // it is printed when the run is over
+		case p.State != "running":
 			r.progress(p)
 		}
 	})
+	status.clear()
 	if err != nil {
 		return err
 	}
@@ -90,4 +95,7 @@ func (c *command) showRun(x *agent.Execution) {
 		fmt.Fprintf(c.Err, "%s\n", terminal.Clean(strings.TrimRight(x.Stderr, "\n")))
 	}
 	c.print("%s\n", strings.TrimRight(x.Text, "\n"))
+	for _, line := range filesText(x) {
+		fmt.Fprintln(c.Err, terminal.Line(line))
+	}
 }

@@ -169,6 +169,9 @@ func (r *renderer) finished(e agent.Event) {
 		var x agent.Execution
 		_ = json.Unmarshal(e.Result.Detail, &x)
 		r.line(r.style.ok("v"), "ran %s %s in %s%s", x.Name, x.Version, took, contacted(x.Network))
+		for _, f := range filesText(&x) {
+			r.line("  "+r.style.dim("-"), "%s", f)
+		}
 		for _, n := range slices.DeleteFunc(x.Notes, r.told) {
 			r.line("  "+r.style.warn("!"), "%s", n)
 		}
@@ -177,6 +180,18 @@ func (r *renderer) finished(e agent.Event) {
 			r.line("  "+r.style.warn("!"), "without the operating system layer: %s", x.OSLayer.Why)
 		}
 	}
+}
+
+// filesText tells of the files that a run made or named.
+func filesText(x *agent.Execution) []string {
+	var lines []string
+	if x.File != "" {
+		lines = append(lines, "all of the result: "+x.File)
+	}
+	for _, f := range x.Files {
+		lines = append(lines, fmt.Sprintf("file: %s (%s, %s)", f.Path, f.MediaType, size(f.Bytes)))
+	}
+	return lines
 }
 
 // told reports whether a warning was shown as that of a step of the gate.

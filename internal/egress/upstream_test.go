@@ -33,7 +33,7 @@ func fetchVia(t *testing.T, w *world, address string) (*http.Response, string) {
 	t.Helper()
 	proxy := &url.URL{Scheme: "http", Host: w.addr}
 	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}}
-	response, err := client.Get(address) //nolint:noctx // a test
+	response, err := client.Get(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestUpstream(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		up, err := net.Dial("tcp", target.Listener.Addr().String()) //nolint:noctx // a test
+		up, err := net.Dial("tcp", target.Listener.Addr().String())
 		if err != nil {
 			return
 		}

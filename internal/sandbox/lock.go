@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -213,6 +212,3 @@ const (
 )
 
 func (e *DependencyError) Error() string { return e.Message }
-
-// errNoLock says that a source with remote imports resolved to nothing.
-var errNoLock = errors.New("Deno wrote no lock of the dependencies")

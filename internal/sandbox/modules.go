@@ -437,9 +437,9 @@ func (f *fetching) tidy() error {
 		case err != nil:
 			return err
 		case entry.IsDir():
-			return os.Chmod(path, 0o755) //nolint:gosec // who runs it may be another user; the folder above is closed
+			return os.Chmod(path, 0o755) // who runs it may be another user; the folder above is closed
 		case entry.Type().IsRegular():
-			return os.Chmod(path, 0o444) //nolint:gosec // the same
+			return os.Chmod(path, 0o444)
 		}
 		return &DependencyError{Forbidden, "a dependency holds a link or a device, which is not taken"}
 	})
