@@ -14,9 +14,14 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/tendril-agent/tendril/internal/sandbox/jail"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	jail.Main() // of the examples
+	goleak.VerifyTestMain(m)
+}
 
 // fakeModel plays one function per model call and keeps what it was asked. The
 // last function repeats.

@@ -26,7 +26,7 @@ func (w Wants) None() bool { return len(w.Hosts)+len(w.Secrets) == 0 }
 func (w Wants) String() string {
 	var parts []string
 	if len(w.Hosts) > 0 {
-		parts = append(parts, "network access to "+strings.Join(w.Hosts, ", "))
+		parts = append(parts, "network access to "+strings.Join(HostNames(w.Hosts), ", "))
 	}
 	if len(w.Secrets) > 0 {
 		parts = append(parts, secretsText(w.Secrets))

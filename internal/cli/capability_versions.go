@@ -34,6 +34,12 @@ the gate first. With --override it may fail the type check; imports and permissi
 	accept.Flags().BoolVar(&override, "override", false, "accept it although its type check fails")
 	return []*cobra.Command{
 		{
+			Use: "register file.ts [definition.json]", Short: "Register a capability that you have as files, through the gate", Args: takes(1, 2),
+			Long: `Register the TypeScript module in FILE.TS with the definition beside it: the JSON object that registerCapability
+takes, in a file of the same name that ends in .json. A capability of that name gets a new version.`,
+			Example: "  tendril capability register examples/capabilities/summarise_csv.ts", RunE: with(c.capabilityRegister),
+		},
+		{
 			Use: "history name", Short: "List the versions of a capability: who, when, how often they ran", Args: takes(1, 1),
 			Example: "  tendril capability history " + name, RunE: with(c.capabilityHistory),
 		},
