@@ -62,7 +62,7 @@ func TestACP_AsksForPermission(t *testing.T) {
 			a.answer(a.request("session/set_mode", map[string]string{"sessionId": sid, "modeId": "ask"}))
 			id := a.prompt(sid, "go")
 			q := a.question()
-			if q.Params.SessionID != sid || !strings.Contains(q.raw, `"toolCallId":"a"`) || !strings.Contains(q.raw, "Allow fetcher network access to example.com?") {
+			if q.Params.SessionID != sid || !strings.Contains(q.raw, `"toolCallId":"a"`) || !strings.Contains(q.raw, "May fetcher reach example.com?") {
 				t.Errorf("the question: %s", q.raw)
 			}
 			a.reply(q, c.answer)

@@ -52,7 +52,7 @@ func (c *command) secretUses(ctx context.Context) map[string][]string {
 	if err != nil {
 		return nil
 	}
-	defer a.close() //nolint:errcheck // it was only read
+	defer a.close()
 	uses, err := a.registry.SecretUses(ctx)
 	if err != nil {
 		return nil

@@ -71,7 +71,7 @@ func TestHost_Versions(t *testing.T) {
 	c.must("POST", at+"/accept", map[string]any{}, &a)
 	fails("POST", at+"/accept", map[string]any{}, 409, "unchanged")
 	c.must("POST", at+"/run", map[string]any{}, &run)
-	if a.Version != "1.1.0" || len(a.Gate) != 4 || run.Output != "good day" {
+	if a.Version != "1.1.0" || len(a.Gate) != 5 || run.Output != "good day" {
 		t.Errorf("%+v, %+v", a, run)
 	}
 	s.tool("greet.ts", `const n: string = 1; export default () => n;`)
@@ -137,7 +137,7 @@ func TestHost_RegistryHealth(t *testing.T) {
 	}
 	var v host.Verdicts
 	c.must("POST", "/api/registry/verify", map[string]any{}, &v)
-	if len(v.Verdicts) != 1 || !v.Verdicts[0].Passed || len(v.Verdicts[0].Gate) != 4 {
+	if len(v.Verdicts) != 1 || !v.Verdicts[0].Passed || len(v.Verdicts[0].Gate) != 5 {
 		t.Errorf("%+v", v)
 	}
 	if err := os.Remove(filepath.Join(s.ws, "tools/greet.ts")); err != nil {

@@ -127,6 +127,8 @@ func (c *command) keep(name, value string) (setResult, error) {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("no capability can get it: %v", err))
 		} else if len(value) < sandbox.MinSecret {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("no capability can get it: with fewer than %d characters it could not be kept out of results", sandbox.MinSecret))
+		} else if strings.HasSuffix(name, "_KEY") {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("no provider has a key of this name, so it is for capabilities that ask for it; the keys of providers are %s", strings.Join(keyNames(), ", ")))
 		}
 	}
 	return r, nil
