@@ -23,7 +23,7 @@ describe('a tool call', () => {
     expect(reach(build({ detail: { grants: { net: [] } } }))).toBe('')
   })
   it('tells a person of their own refusal', () => {
-    const steps: Tool['steps'] = [{ step: 'permissions', state: 'failed', note: 'a person did not allow net network access to *' }]
+    const steps: Tool['steps'] = [{ step: 'permissions', state: 'failed', note: 'a person did not allow net network access to any public host' }]
     expect(line(build({ status: 'failed', steps }), 'failed').summary).toBe('you did not allow network access to any public host')
     expect(line({ id: '1', tool: 'execute', name: 'net', status: 'failed', output: 'there is no capability "net"; near it: nat; list the capabilities, or register one' }, 'failed').summary).toBe('there is no such capability')
   })

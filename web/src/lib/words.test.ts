@@ -24,7 +24,9 @@ describe('words', () => {
   })
 
   it.each([
-    ['permissions: a person did not allow net_b network access to *', 'you did not allow network access to any public host'],
+    ['permissions: a person did not allow net_b network access to any public host', 'you did not allow network access to any public host'],
+    ['a person did not allow a network access to x.example, and the secret TOKEN', 'you did not allow network access to x.example, and the secret TOKEN'],
+    ['a person did not allow a the secret TOKEN', 'you did not allow the secret TOKEN'],
     ['a person did not allow a network access to x.example, y.example\n\ndo it without', 'you did not allow network access to x.example, y.example\n\ndo it without'],
     ['there is no capability "net_b"; near it: net_a; list the capabilities, or register one', 'there is no such capability'],
     ['NotFound: there is no capability', 'NotFound: there is no capability'],

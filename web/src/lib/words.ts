@@ -26,6 +26,6 @@ export const hostName = (host: string): string => (host === '*' ? 'any public ho
 /** A refusal that was written for the model, for the person whose doing it was. */
 export function refusal(text: string): string {
   return text
-    .replace(/^(?:permissions: )?a person did not allow \S+ network access to ([^\n;]+?)(?=$|[\n;])/i, (_, hosts: string) => `you did not allow network access to ${hosts.split(', ').map(hostName).join(', ')}`)
+    .replace(/^(?:permissions: )?a person did not allow \S+ /i, 'you did not allow ')
     .replace(/^there is no capability "?([^";]+)"?;[\s\S]*/, 'there is no such capability')
 }
