@@ -1,12 +1,13 @@
 package agent
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"mime"
 	"os"
 	"path"
 	"path/filepath"
@@ -44,11 +45,17 @@ func keepResult(folder, name, text string, now time.Time) (string, error) {
 		return "", err
 	}
 	defer root.Close()
+	give := func(root *os.Root, made string) { // what we made, and nothing else: it could be a link
+		if uid, gid, other := sandbox.Owner(folder); other {
+			_ = root.Lchown(made, uid, gid) // root can read it at least
+		}
+	}
 	switch info, err := root.Lstat(ResultsFolder); {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := root.Mkdir(ResultsFolder, 0o700); err != nil {
 			return "", err
 		}
+		give(root, ResultsFolder)
 	case err != nil:
 		return "", err
 	case !info.IsDir():
@@ -62,6 +69,7 @@ func keepResult(folder, name, text string, now time.Time) (string, error) {
 	if file, err := results.OpenFile(".gitignore", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
 		_, _ = file.WriteString("*\n") // without it git shows the folder
 		file.Close()
+		give(results, ".gitignore")
 	}
 	makeRoom(results, int64(len(text)))
 	stamp := now.UTC().Format("20060102T150405")
@@ -82,6 +90,7 @@ func keepResult(folder, name, text string, now time.Time) (string, error) {
 			_ = results.Remove(base) // half of it helps nobody
 			return "", err
 		}
+		give(results, base)
 		return path.Join(ResultsFolder, base), nil
 	}
 	return "", fs.ErrExist
@@ -112,10 +121,11 @@ func makeRoom(results *os.Root, need int64) {
 	}
 }
 
-// namedFiles are the files of a folder that a result names: by strings of the
-// returned value, or else by whole lines of the text. Links that lead out of the
-// folder and protected places are none.
-func namedFiles(folder string, result *sandbox.Result) []File {
+// namedFiles are the files of a folder that a result names, by strings of the
+// returned value or else by whole lines of the text, and that the person would
+// look at: those that were written since the run started, and pictures. Links that
+// lead out of the folder and protected places are none.
+func namedFiles(folder string, result *sandbox.Result, started time.Time) []File {
 	if result.Outcome != sandbox.OK {
 		return nil
 	}
@@ -138,10 +148,13 @@ func namedFiles(folder string, result *sandbox.Result) []File {
 		return nil
 	}
 	defer root.Close()
-	closed, _ := sandbox.Protected(real)
 	var files []File
 	for _, name := range names[:min(len(names), mostStrings)] {
-		file, ok := fileIn(root, folder, real, closed, strings.TrimSpace(name))
+		name, ok := localPath(strings.TrimSpace(name), real, folder)
+		if !ok || protected(real, name) {
+			continue
+		}
+		file, ok := fileIn(root, name, started.Add(-clockTick))
 		if ok && !slices.ContainsFunc(files, func(f File) bool { return f.Path == file.Path }) {
 			files = append(files, file)
 		}
@@ -151,6 +164,9 @@ func namedFiles(folder string, result *sandbox.Result) []File {
 	}
 	return files
 }
+
+// clockTick is by how much the time of a file may lag behind the clock.
+const clockTick = 10 * time.Millisecond
 
 // stringsOf collects the strings of a JSON value, but not the keys.
 func stringsOf(value any, found []string) []string {
@@ -181,46 +197,90 @@ func sortedKeys(m map[string]any) []string {
 	return keys
 }
 
-// fileIn looks whether a text is the path of a file in a folder.
-func fileIn(root *os.Root, folder, real string, closed []string, name string) (File, bool) {
+// localPath makes a text a path relative to the first of the folders, if it can
+// be one inside of them, which are two names of the same.
+func localPath(name string, folders ...string) (string, bool) {
 	if name == "" || len(name) > longestPath || strings.ContainsRune(name, 0) {
-		return File{}, false
+		return "", false
 	}
 	name = filepath.FromSlash(name)
-	for _, base := range []string{real, folder} {
+	for _, base := range folders {
 		if rel, err := filepath.Rel(base, name); filepath.IsAbs(name) && err == nil {
 			name = rel
 		}
 	}
 	name = filepath.Clean(name)
-	if !filepath.IsLocal(name) {
-		return File{}, false
+	return name, filepath.IsLocal(name)
+}
+
+// protected reports whether a path of a folder, by itself or by where its links
+// lead, is in a place that no capability may read.
+func protected(folder, name string) bool {
+	full := filepath.Join(folder, name)
+	resolved, err := filepath.EvalSymlinks(full)
+	if err != nil {
+		return true
 	}
-	for _, c := range closed {
-		full := filepath.Join(real, name)
-		if strings.EqualFold(full, c) || strings.HasPrefix(strings.ToLower(full), strings.ToLower(c)+string(filepath.Separator)) {
-			return File{}, false
+	for _, full := range []string{full, resolved} {
+		rel, err := filepath.Rel(folder, full)
+		if err != nil || sandbox.ProtectedPath(rel) {
+			return true
 		}
 	}
-	info, err := root.Stat(name)
+	return false
+}
+
+// fileIn is a file if a result may show it: if it is a picture, or not older than since.
+func fileIn(root *os.Root, name string, since time.Time) (File, bool) {
+	info, err := root.Stat(name) // before it is opened: a pipe would block
 	if err != nil || !info.Mode().IsRegular() {
 		return File{}, false
 	}
-	return File{filepath.ToSlash(name), mediaType(name), info.Size()}, true
+	kind := pictureType(root, name)
+	if kind == "" && info.ModTime().Before(since) {
+		return File{}, false
+	}
+	return File{filepath.ToSlash(name), cmp.Or(kind, mediaType(name)), info.Size()}, true
 }
 
-// mediaTypes are those that not every system knows.
+// pictureType is the media type of a picture by its first bytes, or "".
+func pictureType(root *os.Root, name string) string {
+	file, err := root.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	var head [12]byte
+	n, _ := io.ReadFull(file, head[:]) // a shorter file is no picture
+	switch b := head[:n]; {
+	case bytes.HasPrefix(b, []byte("\x89PNG\r\n\x1a\n")):
+		return "image/png"
+	case bytes.HasPrefix(b, []byte("\xff\xd8\xff")):
+		return "image/jpeg"
+	case bytes.HasPrefix(b, []byte("GIF87a")), bytes.HasPrefix(b, []byte("GIF89a")):
+		return "image/gif"
+	case len(b) == 12 && string(b[:4]) == "RIFF" && string(b[8:]) == "WEBP":
+		return "image/webp"
+	}
+	return ""
+}
+
+// mediaTypes are by the endings of names. The system's own table would say
+// something else on each machine.
 var mediaTypes = map[string]string{
-	".csv": "text/csv", ".md": "text/markdown", ".ts": "text/typescript", ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-	".zip": "application/zip", ".txt": "text/plain", ".sqlite": "application/vnd.sqlite3", ".db": "application/vnd.sqlite3",
+	".css": "text/css", ".csv": "text/csv", ".htm": "text/html", ".html": "text/html", ".ics": "text/calendar", ".log": "text/plain",
+	".md": "text/markdown", ".py": "text/x-python", ".sh": "text/x-sh", ".ts": "text/typescript", ".tsv": "text/tab-separated-values", ".txt": "text/plain",
+	".js": "text/javascript", ".json": "application/json", ".jsonl": "application/jsonl", ".toml": "application/toml",
+	".xml": "application/xml", ".yaml": "application/yaml", ".yml": "application/yaml",
+	".gz": "application/gzip", ".tar": "application/x-tar", ".zip": "application/zip", ".wasm": "application/wasm",
+	".db": "application/vnd.sqlite3", ".sqlite": "application/vnd.sqlite3", ".parquet": "application/vnd.apache.parquet",
+	".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document", ".epub": "application/epub+zip",
+	".pdf": "application/pdf", ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+	".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+	".mp3":  "audio/mpeg", ".mp4": "video/mp4", ".ogg": "audio/ogg", ".svg": "image/svg+xml", ".wav": "audio/wav", ".webm": "video/webm",
 }
 
 // mediaType goes by the name.
 func mediaType(name string) string {
-	ext := strings.ToLower(filepath.Ext(name))
-	if known := mediaTypes[ext]; known != "" {
-		return known
-	}
-	known, _, _ := strings.Cut(mime.TypeByExtension(ext), ";")
-	return cmp.Or(known, "application/octet-stream")
+	return cmp.Or(mediaTypes[strings.ToLower(filepath.Ext(name))], "application/octet-stream")
 }

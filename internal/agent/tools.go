@@ -251,7 +251,7 @@ func (x *Executor) Execute(ctx context.Context, name string, args json.RawMessag
 		return nil, err
 	}
 	execution := &Execution{Name: version.Name, Version: version.Version, Hash: version.Hash, Notes: version.Notes, Result: result, source: version.Source}
-	execution.Files = namedFiles(x.Workspace, &execution.Result)
+	execution.Files = namedFiles(x.Workspace, &execution.Result, started)
 	if isLong(execution.Text) {
 		if execution.File, err = keepResult(x.Workspace, execution.Name, execution.Text, started); err != nil {
 			execution.Notes = append(execution.Notes, fmt.Sprintf("its long result could not be kept in a file: %v", err))

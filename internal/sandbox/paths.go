@@ -98,6 +98,29 @@ var configurations = []string{
 	"package.json", "package-lock.json", "npm-shrinkwrap.json",
 }
 
+// Owner is the user whom a workspace belongs to and as whom runs there happen, if
+// that is somebody else than us: where root works in the folder of another user.
+func Owner(workspace string) (uid, gid int, other bool) {
+	user := ownerOf(workspace)
+	if user == nil {
+		return 0, 0, false
+	}
+	return user.UID, user.GID, true
+}
+
+// ProtectedPath reports whether a relative path leads through an entry that is
+// protected by its name.
+func ProtectedPath(path string) bool {
+	dir := ""
+	for name := range strings.SplitSeq(filepath.ToSlash(path), "/") {
+		if protectedName(name, "/"+dir) {
+			return true
+		}
+		dir += name + "/"
+	}
+	return false
+}
+
 // protectedName reports whether an entry of a folder is protected by its name. A
 // package of npm is made of such files: what is below node_modules is left alone.
 func protectedName(name, dir string) bool {
