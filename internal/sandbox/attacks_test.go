@@ -239,7 +239,27 @@ var policies = map[string]struct {
 		job.Grant.Net = nil // there is no hermetic network without the proxy
 		return mustRun(t, &Runner{Deno: f.runner.Deno, Home: f.runner.Home}, job)
 	}, skip: notByFlags},
-	"os": {run: runWithAllPermissions, skip: notWithAll, weak: true},
+	"os":   {run: runWithAllPermissions, skip: notWithAll, weak: true},
+	"warm": {run: runWarm, skip: notYet},
+}
+
+// runWarm runs a program in a process that was started before it was asked for.
+func runWarm(t *testing.T, f *fixture, job Job) Result {
+	if layer := f.runner.Layer(t.Context()); !layer.On {
+		t.Skip("no operating system layer here: ", layer.Why)
+	}
+	if temporary.Match(job.Source) && sameDevice(f.ws, os.TempDir()) {
+		t.Skip("its temporary folder is in the workspace, where none is made before it is needed")
+	}
+	f.runner.Prepare(f.ws)
+	t.Cleanup(f.runner.Close)
+	f.runner.Warm(job)
+	waitWarm(t, f.runner, job)
+	result := mustRun(t, f.runner, job)
+	if !result.Warm {
+		t.Error("it was not run by a warm process")
+	}
+	return result
 }
 
 // runWithAllPermissions turns Deno's permissions off: only the operating system

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -317,4 +318,32 @@ func (f *fixture) lock(t *testing.T, locker *Runner, job *Job) {
 // pack is a package of one module.
 func pack(text string) testkit.Package {
 	return testkit.Package{Version: "1.0.0", Files: map[string]string{"mod.js": text}}
+}
+
+// Whatever stands in a lock, it is read or refused, and what is listed of it has
+// a hash.
+func FuzzDependencies(f *testing.F) {
+	hash := strings.Repeat("a", 64)
+	for _, seed := range []string{
+		"", "{}", `{"version":"5"}`, `{"version":"4"}`, "null", "[]", `{"version":"5","npm":{"":{"integrity":"sha512-"}}}`,
+		`{"version":"5","specifiers":{"npm:a@1":"1.0.0","jsr:@a/b@1":"1.0.0"},"npm":{"a@1.0.0_b@2":{"integrity":"sha512-x"}},"jsr":{"@a/b@1.0.0":{"integrity":"` + hash + `"}}}`,
+		`{"version":"5","redirects":{"https://a":"https://b/@"},"remote":{"https://b/@":"` + hash + `","::":"` + hash + `"}}`,
+	} {
+		f.Add([]byte(seed), "npm:@a/b@1.0.0/x")
+	}
+	f.Fuzz(func(t *testing.T, lock []byte, specifier string) {
+		Locks(lock, specifier)
+		if l, err := parseLock(lock); err == nil {
+			l.importHosts(&url.URL{Scheme: "https", Host: "jsr.io"})
+		}
+		found, err := Dependencies(lock)
+		if err != nil && len(found) > 0 {
+			t.Error("an error and dependencies")
+		}
+		for _, d := range found {
+			if len(d.Integrity) < 7 || d.String() == "" && d.Name != "" {
+				t.Errorf("%+v", d)
+			}
+		}
+	})
 }

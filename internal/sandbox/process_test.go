@@ -74,19 +74,31 @@ func TestRunner_Cancel(t *testing.T) {
 	}
 }
 
-// TestRunner_HostKilled runs a second process that runs a capability, and kills
-// it with a signal that it cannot see.
+// TestRunner_HostKilled runs a second process that runs a capability, and keeps
+// others warm or not, and kills it with a signal that it cannot see.
 func TestRunner_HostKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs the parent-death signal")
 	}
-	tmp := t.TempDir()
 	if os.Getenv("SANDBOX_HOST") != "" {
 		runAsHost(t)
 		return
 	}
+	layer := newRunner(t).Layer(t.Context())
+	for warm, processes := range map[string]int{"": 1, "warm": 3} {
+		t.Run(warm, func(t *testing.T) {
+			if warm != "" && !layer.On {
+				t.Skip("no operating system layer here: ", layer.Why)
+			}
+			hostKilled(t, warm, processes)
+		})
+	}
+}
+
+func hostKilled(t *testing.T, warm string, processes int) {
+	tmp := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestRunner_HostKilled$")
-	cmd.Env = append(os.Environ(), "SANDBOX_HOST="+t.TempDir(), "TMPDIR="+tmp)
+	cmd.Env = append(os.Environ(), "SANDBOX_HOST="+t.TempDir(), "SANDBOX_WARM="+warm, "TMPDIR="+tmp)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -97,8 +109,8 @@ func TestRunner_HostKilled(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "begun\n" {
 		t.Fatalf("%q %v", line, err)
 	}
-	if len(alive(t, tmp)) == 0 {
-		t.Error("no deno to be seen")
+	if n := len(alive(t, tmp)); n < processes {
+		t.Errorf("%d processes are to be seen, want %d or more", n, processes)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -111,6 +123,15 @@ func runAsHost(t *testing.T) {
 	runner := newRunner(t)
 	job := Job{Name: "spin", Source: []byte(`console.log("begun"); for (;;) {}`), Workspace: os.Getenv("SANDBOX_HOST"),
 		Output: func(_, line string) { os.Stdout.WriteString(line + "\n") }}
+	if os.Getenv("SANDBOX_WARM") != "" { // two processes that wait, besides the one that runs
+		runner.Layer(t.Context())
+		runner.Prepare(job.Workspace)
+		for _, name := range []string{"one", "two"} {
+			waiting := Job{Name: name, Source: job.Source, Workspace: job.Workspace}
+			runner.Warm(waiting)
+			waitWarm(t, runner, waiting)
+		}
+	}
 	if _, err := runner.Run(t.Context(), job); err != nil {
 		t.Error(err)
 	}

@@ -115,3 +115,5 @@ func TestSoak_RunsLeaveNothing(t *testing.T) {
 		t.Errorf("it got out: %v", net.escapes[:min(5, len(net.escapes))])
 	}
 }
+
+func TestSoak_ChangingPolicies(t *testing.T) { changePolicies(t, 5000, uint64(time.Now().UnixNano())) }

@@ -3,9 +3,11 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -307,3 +309,130 @@ func TestWarm_Dependencies(t *testing.T) {
 		})
 	}
 }
+
+// policy is what may change between two runs of a capability.
+type policy struct {
+	version     int
+	folder      int    // which workspace
+	read, write string // a, b, all or none
+	host        string // that is granted, or ""
+	secret      string
+	hidden      bool // there is a file .env in the folder b
+}
+
+// watchful tells all that it can reach.
+const watchful = `
+	const read = (p: string) => { try { return Deno.readTextFileSync(__workspace + p); } catch { return "-"; } };
+	const write = (p: string) => { try { Deno.writeTextFileSync(__workspace + p, "w"); return "w"; } catch { return "-"; } };
+	const get = (h: string) => fetch("http://" + h + "/json").then((r) => (r.body?.cancel(), String(r.status)), () => "-");
+	export default async () => [%d, read("/a/f"), read("/b/f"), read("/b/.env"), write("/a/w"), write("/b/w"), Deno.env.get("TOKEN")?.length ?? "-",
+		await get("allowed.test"), await get("api.allowed.test")].join(" ");`
+
+func (p policy) job(folders []string) Job {
+	places := map[string][]string{"a": {"a"}, "b": {"b"}, "all": nil, "none": {}}
+	job := Job{
+		Name: "cap", Workspace: folders[p.folder], Source: fmt.Appendf(nil, watchful, p.version),
+		Grant: Grant{Read: places[p.read], Write: places[p.write]},
+	}
+	if p.host != "" {
+		job.Grant.Net = []string{p.host}
+	}
+	if p.secret != "" {
+		job.Secrets = map[string]string{"TOKEN": p.secret}
+	}
+	return job
+}
+
+// want is what the capability must tell.
+func (p policy) want() string {
+	when := func(ok bool, text string) string {
+		if !ok {
+			return "-"
+		}
+		return text
+	}
+	reads := func(name string) bool { return p.read == name || p.read == "all" }
+	return fmt.Sprint(p.version, " ", when(reads("a"), fmt.Sprint("a", p.folder)), " ", when(reads("b"), fmt.Sprint("b", p.folder)), " - ",
+		when(p.writes("a"), "w"), " ", when(p.writes("b"), "w"), " ", when(p.secret != "", strconv.Itoa(len(p.secret))), " ",
+		when(p.host == "allowed.test", "200"), " ", when(p.host == "api.allowed.test", "200"))
+}
+
+func (p policy) writes(name string) bool { return p.write == name || p.write == "all" }
+
+func (p policy) changed(r *rand.Rand) policy {
+	pick := func(from ...string) string { return from[r.IntN(len(from))] }
+	switch r.IntN(7) {
+	case 0:
+		p.version = r.IntN(3)
+	case 1:
+		p.folder = 1 - p.folder
+	case 2:
+		p.read = pick("a", "b", "all", "none")
+	case 3:
+		p.write = pick("a", "b", "all", "none")
+	case 4:
+		p.host = pick("allowed.test", "api.allowed.test", "")
+	case 5:
+		p.secret = pick("", "token-1", "token-22", "token-333")
+	case 6:
+		p.hidden = !p.hidden
+	}
+	return p
+}
+
+// changePolicies runs a capability again and again while what it may do changes
+// at random: no run may see the policy of another one.
+func changePolicies(t *testing.T, steps int, seed uint64) {
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	runner, world := warmRunner(t), newInternet(t, []string{"allowed.test", "api.allowed.test"})
+	runner.Resolver, runner.Dial = world, world.dial
+	folders := []string{t.TempDir(), t.TempDir()}
+	for i, folder := range folders {
+		writeTree(t, folder, "a/f", fmt.Sprint("a", i))
+		writeTree(t, folder, "b/f", fmt.Sprint("b", i))
+	}
+	p, warm := policy{read: "all", write: "all"}, 0
+	for step := range steps {
+		if r.IntN(3) > 0 {
+			p = p.changed(r)
+		}
+		for _, folder := range folders {
+			if p.hidden {
+				writeTree(t, folder, "b/.env", "leak")
+			} else {
+				os.Remove(filepath.Join(folder, "b/.env"))
+			}
+		}
+		job := p.job(folders)
+		if r.IntN(2) == 0 {
+			runner.Warm(job)
+			time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond) // it is ready, or about to be
+		}
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		for range 1 + 3*(r.IntN(4)/3) { // one, or four at once
+			all.Go(func() {
+				got, err := runner.Run(context.Background(), job)
+				mu.Lock()
+				defer mu.Unlock()
+				if got.Warm {
+					warm++
+				}
+				if err != nil || got.Text != p.want() {
+					t.Errorf("step %d: warm %v, %+v:\n got %q %v\nwant %q", step, got.Warm, p, got.Text, err, p.want())
+				}
+			})
+		}
+		all.Wait()
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d runs were warm", warm)
+	if warm == 0 || len(world.escapes) > 0 {
+		t.Errorf("none was, or something escaped: %v", world.escapes)
+	}
+}
+
+func TestWarm_ChangingPolicies(t *testing.T) { changePolicies(t, 60, 4) }
