@@ -187,7 +187,9 @@ func (a *access) places(s *stage, limits Limits) []jail.Mount {
 func (a *access) mounts() []jail.Mount {
 	kinds := map[string]jail.Kind{}
 	for _, path := range a.read {
-		kinds[path] = jail.Read
+		if !withinAny(path, a.write) { // there it would be read-only
+			kinds[path] = jail.Read
+		}
 	}
 	for _, path := range a.write {
 		kinds[existing(path, a.workspace)] = jail.Write

@@ -23,9 +23,11 @@ var problems = []struct {
 		"its bytes are not those that its hash promises, in the lock or at the registry: it was changed, or something on the way is not what it seems. Nothing of it was kept; find out why before using it"},
 	{Forbidden, regexp.MustCompile(`(?i)requires import access|importing .* blocked|local\.invalid|cannot import a file|remote modules are not allowed to import local`),
 		"it asks for a module from another host, or a local file; import what is needed directly, from npm:, jsr: or a named https: host"},
+	{Unreachable, regexp.MustCompile(`(?i)bad response: 40[13]|40[13] (?:unauthorized|forbidden)`),
+		"its registry wants a login, or refuses the one that it gets; a person can write one into ~/.npmrc, as in //host/:_authToken=…"},
 	{NotFound, regexp.MustCompile(`(?i)npm package ".*" does not exist|could not find npm package|could not find version|could not find a matching package|package .* not found|module not found|404 not found|was not found|does not exist|jsr package not found|could not find`),
 		"check the name and the version"},
-	{Unreachable, regexp.MustCompile(`(?i)failed loading|error sending request|failed to fetch|connection|timed out|502 bad gateway|403 forbidden|503|500 internal|import .* failed`),
+	{Unreachable, regexp.MustCompile(`(?i)failed loading|error sending request|failed to fetch|connection|timed out|502 bad gateway|503|500 internal|import .* failed`),
 		"its registry or server cannot be reached; once it is locked, no network is needed"},
 }
 

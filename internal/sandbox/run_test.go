@@ -281,6 +281,8 @@ func TestRunner_Grants(t *testing.T) {
 		{"nothing", Grant{Read: []string{}, Write: []string{}}, "(no output)"},
 		{"some", Grant{Read: []string{filepath.Join(ws, "in")}, Write: []string{filepath.Join(ws, "out")}}, "r:in/a w:out/a"},
 		{"relative", Grant{Read: []string{"in"}, Write: []string{"out"}}, "r:in/a w:out/a"},
+		{"writes around what it reads", Grant{Read: []string{"in"}}, "r:in/a w:in/a w:out/a w:new"},
+		{"reads around what it writes", Grant{Write: []string{"out"}}, "r:in/a r:out/a r:tools/a.ts w:out/a"},
 		{"outside only", Grant{Read: []string{outside}, Write: []string{}}, "(no output)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

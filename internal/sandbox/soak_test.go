@@ -116,4 +116,4 @@ func TestSoak_RunsLeaveNothing(t *testing.T) {
 	}
 }
 
-func TestSoak_ChangingPolicies(t *testing.T) { changePolicies(t, 5000, uint64(time.Now().UnixNano())) }
+func TestSoak_ChangingPolicies(t *testing.T) { changePolicies(t, 3000, uint64(time.Now().UnixNano())) }

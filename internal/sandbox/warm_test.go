@@ -323,7 +323,7 @@ type policy struct {
 // watchful tells all that it can reach.
 const watchful = `
 	const read = (p: string) => { try { return Deno.readTextFileSync(__workspace + p); } catch { return "-"; } };
-	const write = (p: string) => { try { Deno.writeTextFileSync(__workspace + p, "w"); return "w"; } catch { return "-"; } };
+	const write = (p: string) => { try { Deno.writeTextFileSync(__workspace + p, "w"); return "w"; } catch (e) { return "-" + ((e as Error).name === "NotCapable" ? "" : e); } };
 	const get = (h: string) => fetch("http://" + h + "/json").then((r) => (r.body?.cancel(), String(r.status)), () => "-");
 	export default async () => [%d, read("/a/f"), read("/b/f"), read("/b/.env"), write("/a/w"), write("/b/w"), Deno.env.get("TOKEN")?.length ?? "-",
 		await get("allowed.test"), await get("api.allowed.test")].join(" ");`
