@@ -2,9 +2,11 @@ package acp
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -95,10 +97,11 @@ func (t *translator) callProgress(e agent.Event) {
 	if c == nil || t.replay || len(c.live) >= maxLiveLines {
 		return
 	}
-	p := e.Progress
+	p := *e.Progress
+	p.Line = clip(p.Line, maxLiveRunes)
 	switch {
 	case p.Stream != "":
-		c.live = append(c.live, clip(p.Line, maxLiveRunes))
+		c.live = append(c.live, p.Line)
 	case p.State == "running":
 	default:
 		step := fmt.Sprintf("%s: %s", p.Step, p.State)
@@ -153,12 +156,41 @@ func (t *translator) files(detail json.RawMessage) (links []sdk.ToolCallContent,
 	}
 	for _, f := range files {
 		full := filepath.Join(folder, filepath.FromSlash(f.Path))
-		block := sdk.ResourceLinkBlock(path.Base(f.Path), fileURI(full))
-		block.ResourceLink.MimeType, block.ResourceLink.Size = &f.MediaType, sdk.Ptr(int(f.Bytes))
+		block, ok := picture(folder, f)
+		if !ok {
+			block = sdk.ResourceLinkBlock(path.Base(f.Path), fileURI(full))
+			block.ResourceLink.MimeType, block.ResourceLink.Size = &f.MediaType, sdk.Ptr(int(f.Bytes))
+		}
 		links = append(links, sdk.ToolContent(block))
 		locations = append(locations, sdk.ToolCallLocation{Path: full})
 	}
 	return links, locations
+}
+
+// maxPicture is the size in bytes up to which a picture is shown in a session
+// instead of a link to it.
+const maxPicture = 1 << 20
+
+// picture is a file of a folder as a picture, if it is one and small enough.
+func picture(folder string, f agent.File) (sdk.ContentBlock, bool) {
+	if !strings.HasPrefix(f.MediaType, "image/") || f.MediaType == "image/svg+xml" || f.Bytes > maxPicture {
+		return sdk.ContentBlock{}, false
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return sdk.ContentBlock{}, false
+	}
+	defer root.Close()
+	if info, err := root.Stat(filepath.FromSlash(f.Path)); err != nil || !info.Mode().IsRegular() || info.Size() > maxPicture {
+		return sdk.ContentBlock{}, false // it is not what it was
+	}
+	data, err := root.ReadFile(filepath.FromSlash(f.Path))
+	if err != nil {
+		return sdk.ContentBlock{}, false
+	}
+	block := sdk.ImageBlock(base64.StdEncoding.EncodeToString(data), f.MediaType)
+	block.Image.Uri = sdk.Ptr(fileURI(filepath.Join(folder, filepath.FromSlash(f.Path))))
+	return block, true
 }
 
 // fileURI is the address of a file by its absolute path.

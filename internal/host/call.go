@@ -79,6 +79,10 @@ func (t *transcript) callFinished(e agent.Event) []change {
 		_ = json.Unmarshal(e.Result.Detail, &refusal) // an execution that failed has no such field
 		call.Denied = refusal.Denied
 	}
+	var x agent.Execution
+	if e.Tool == agent.ExecuteTool && json.Unmarshal(e.Result.Detail, &x) == nil {
+		call.Outcome, call.File, call.Files = string(x.Outcome), x.File, resultFiles(x.Files)
+	}
 	return changes
 }
 

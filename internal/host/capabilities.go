@@ -103,6 +103,9 @@ type CapabilityRun struct {
 	Stderr     string          `json:"stderr,omitempty"`
 	DurationMS int64           `json:"durationMs"`
 	Notes      []string        `json:"notes" doc:"For the person: drift, what was not granted"`
+	File       string          `json:"file,omitempty" doc:"Where a result is kept that is too long for a model, relative to the workspace"`
+	Files      []ResultFile    `json:"files" doc:"What it wrote, and pictures that it names"`
+	Warm       bool            `json:"warm" doc:"A process waited for it"`
 	Detail     json.RawMessage `json:"detail" doc:"The execution as a tool call has it"`
 }
 
@@ -238,6 +241,7 @@ func (h *Host) runCapability(ctx context.Context, in *struct {
 	return &of[CapabilityRun]{CapabilityRun{
 		Status: string(x.Outcome), Version: x.Version, Output: x.Text, Stdout: x.Stdout, Stderr: x.Stderr,
 		DurationMS: x.Duration.Milliseconds(), Notes: append([]string{}, x.Notes...), Detail: detail,
+		File: x.File, Files: resultFiles(x.Files), Warm: x.Warm,
 	}}, nil
 }
 

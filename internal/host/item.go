@@ -27,10 +27,28 @@ type Tool struct {
 	Steps      []Step          `json:"steps,omitempty" doc:"Of the gate"`
 	Lines      []string        `json:"lines,omitempty" doc:"The last lines of live output"`
 	Output     string          `json:"output,omitempty" doc:"What the model reads"`
+	Outcome    string          `json:"outcome,omitempty" doc:"How a run ended: ok, failed, timeout, output_limit, memory_limit, or why else"`
+	File       string          `json:"file,omitempty" doc:"Where a result is kept that is too long for the model, relative to the workspace"`
+	Files      []ResultFile    `json:"files,omitempty" doc:"What a run wrote, and pictures that it names"`
 	Denied     []string        `json:"denied,omitempty" doc:"Hosts that it failed for, because they were not allowed when the person was asked; * is any public host"`
 	Detail     json.RawMessage `json:"detail,omitempty" doc:"The result as a listing, an admission, an execution or a refusal"`
 	Started    time.Time       `json:"started,omitzero"`
 	DurationMS int64           `json:"durationMs,omitempty"`
+}
+
+// ResultFile is a file of the workspace that a run wrote, or a picture that it names.
+type ResultFile struct {
+	Path      string `json:"path" doc:"Relative to the workspace, with slashes"`
+	MediaType string `json:"mediaType"`
+	Bytes     int64  `json:"bytes"`
+}
+
+func resultFiles(files []agent.File) []ResultFile {
+	list := make([]ResultFile, 0, len(files))
+	for _, f := range files {
+		list = append(list, ResultFile{f.Path, f.MediaType, f.Bytes})
+	}
+	return list
 }
 
 // Step is a step of the gate.

@@ -844,6 +844,10 @@ export interface components {
             detail: unknown;
             /** Format: int64 */
             durationMs: number;
+            /** @description Where a result is kept that is too long for a model, relative to the workspace */
+            file?: string;
+            /** @description What it wrote, and pictures that it names */
+            files: components["schemas"]["ResultFile"][] | null;
             /** @description For the person: drift, what was not granted */
             notes: string[] | null;
             /** @description The result, or what went wrong */
@@ -853,6 +857,8 @@ export interface components {
             stderr?: string;
             stdout?: string;
             version: string;
+            /** @description A process waited for it */
+            warm: boolean;
         };
         CapabilitySide: {
             /** @description A version, or the path of the file */
@@ -1355,6 +1361,13 @@ export interface components {
             resolved: components["schemas"]["Resolved"][] | null;
         };
         RestoreCapabilityRequest: Record<string, never>;
+        ResultFile: {
+            /** Format: int64 */
+            bytes: number;
+            mediaType: string;
+            /** @description Relative to the workspace, with slashes */
+            path: string;
+        };
         RevealFileRequest: {
             path: string;
         };
@@ -1510,6 +1523,10 @@ export interface components {
             detail?: unknown;
             /** Format: int64 */
             durationMs?: number;
+            /** @description Where a result is kept that is too long for the model, relative to the workspace */
+            file?: string;
+            /** @description What a run wrote, and pictures that it names */
+            files?: components["schemas"]["ResultFile"][] | null;
             id: string;
             /** @description As the model sent it */
             input?: unknown;
@@ -1519,6 +1536,8 @@ export interface components {
             name?: string;
             /** @description What stands out about it */
             note?: string;
+            /** @description How a run ended: ok, failed, timeout, output_limit, memory_limit, or why else */
+            outcome?: string;
             /** @description What the model reads */
             output?: string;
             /** Format: date-time */
